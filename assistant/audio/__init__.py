@@ -1,0 +1,1 @@
+"""Sound as data: constants of the audio clocks, files, sample rates, synthesised noises."""
