@@ -1,0 +1,68 @@
+"""Microphones and speakers of this machine. PortAudio is loaded when a function here is called, not before."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from assistant.audio.errors import AudioError
+from assistant.errors import ExitCode
+
+
+class DeviceError(AudioError):
+    """No such device, or it cannot be opened, or PortAudio is not installed."""
+
+    exit_code = ExitCode.DEVICE
+
+
+@dataclass(frozen=True)
+class Device:
+    """One sound device as PortAudio lists it."""
+
+    index: int
+    name: str
+    host: str  # the sound system it is reached through: ALSA, Core Audio, ...
+    inputs: int  # channels
+    outputs: int
+    default_rate: int  # Hz
+    default_input: bool
+    default_output: bool
+
+
+def portaudio() -> Any:
+    """The `sounddevice` module; DeviceError says what to install if PortAudio is not there."""
+    try:
+        import sounddevice
+    except (OSError, ImportError) as error:
+        how = {
+            "linux": "install it, e.g. `sudo apt-get install libportaudio2` (Fedora: portaudio)",
+            "darwin": "install it with `brew install portaudio`",
+        }.get(sys.platform, "install it")
+        raise DeviceError(f"the sound library PortAudio is missing: {how}.") from error
+    return sounddevice
+
+
+def list_devices() -> list[Device]:
+    """Every device, in PortAudio's order."""
+    sound = portaudio()
+    try:
+        hosts = sound.query_hostapis()
+        listed = sound.query_devices()
+    except sound.PortAudioError as error:
+        raise DeviceError(f"the sound system does not answer ({error}); is a sound server running?") from error
+    # Without devices PortAudio gives -1, and sounddevice passes it on.
+    default_input, default_output = sound.default.device
+    return [
+        Device(
+            index=number,
+            name=str(entry["name"]),
+            host=str(hosts[entry["hostapi"]]["name"]),
+            inputs=int(entry["max_input_channels"]),
+            outputs=int(entry["max_output_channels"]),
+            default_rate=round(entry["default_samplerate"]),
+            default_input=number == default_input,
+            default_output=number == default_output,
+        )
+        for number, entry in enumerate(listed)
+    ]
