@@ -1,0 +1,436 @@
+"""The conversation: the thin shell around the floor.
+
+Frames of the microphone go in, frames of the assistant's sound come out, 20 ms each, on one clock. Everything slow is
+a job on a lane; its result comes back here, so all state has one owner and no locks. What to do is decided by
+`assistant/floor.py`; this file only does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assistant import floor
+from assistant.audio.constants import FRAME, PLAYBACK_RATE
+from assistant.conversation.dialogue import Dialogue, Draft
+from assistant.conversation.listener import Listener
+from assistant.conversation.reply import ReplyStep
+from assistant.conversation.turns import Answer, OpenTurn, same_words, to_seconds
+from assistant.conversation.workers import Lane, Workers
+from assistant.ears import edges
+from assistant.endpoint import Calibration, calibrated
+from assistant.floor import Act, Action, FloorRules, FloorState, Phase
+from assistant.player import Player
+from assistant.timeline.events import Event, EventType, Turn
+
+
+@dataclass(frozen=True)
+class ConversationSettings:
+    """What may be set about a conversation."""
+
+    floor: FloorRules = FloorRules()
+    calibration: Calibration = Calibration()
+    lookahead: float = 6.0
+    """Seconds of sound that are made ahead of what is being heard."""
+    draft_above: float = 0.5
+    """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
+
+
+class Conversation:
+    """One user, one assistant. Call from one thread only."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        dialogue: Dialogue,
+        workers: Workers,
+        clock: Callable[[], float],
+        on_event: Callable[[Event], None] = lambda event: None,
+        on_turn: Callable[[Turn], None] = lambda turn: None,
+        settings: ConversationSettings = ConversationSettings(),
+    ) -> None:
+        self._listener = listener
+        self._dialogue = dialogue
+        self._workers = workers
+        self._clock = clock
+        self._on_event = on_event
+        self._on_turn = on_turn
+        self._settings = settings
+        self._player = Player()
+        self._state = FloorState()
+        self._t = 0
+        """Samples of the microphone that came in."""
+        self._answer: Answer | None = None
+        """The answer being drafted or given."""
+        self._turn: OpenTurn | None = None
+        self._turns = 0
+        self._first_speech: int | None = None
+        """Start of the user's turn when it has been resumed after an answer nobody heard."""
+        self._transcribed_at = 0.0
+        self._listening_to = ""
+
+    # --- what goes on outside ---------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        """Who has the floor."""
+        return self._state.phase
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being said, understood or made."""
+        return self._state.phase is Phase.LISTENING and not self._player.active and not self._listener.busy
+
+    @property
+    def playing(self) -> bool:
+        """Whether the assistant's sound is in the air now."""
+        return self._player.sounding
+
+    def frame(self, microphone: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Take 20 ms of the microphone, give 20 ms of sound (reused by the next call: copy what is kept)."""
+        self._t += FRAME
+        for edge in self._listener.push(microphone):
+            self._on_edge(edge)
+        self.deliver()
+        self._transcribe()
+        return self._play()
+
+    def deliver(self) -> None:
+        """Take in finished work. Call between frames too, when results come in: an answer waits for no frame."""
+        for done in self._workers.finished():
+            done.deliver(self._failed)
+        self._step(floor.Tick(self._now()))
+        self._pump()
+
+    def say_text(self, text: str) -> None:
+        """The user typed `text`."""
+        self._transcribed_at = self._seconds()
+        self._step(floor.TextEntered(self._now(), text))
+
+    def stop(self) -> None:
+        """Be silent now; what was heard is kept."""
+        self._step(floor.StopRequested(self._now()))
+
+    def close(self) -> None:
+        """End here: an answer in the middle is cut where it was heard."""
+        if self._turn is not None:
+            self._cut_off()
+        self._workers.close()
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        """Samples on the audio clock, between frames too."""
+        return max(self._t, round(self._clock() * 16_000))
+
+    def _seconds(self) -> float:
+        return to_seconds(self._now())
+
+    def _emit(self, type_: EventType, **fields: object) -> None:
+        self._on_event(Event(fields.pop("t", self._seconds()), type_, **fields))  # type: ignore[arg-type]
+
+    # --- the floor --------------------------------------------------------------------------------------------
+
+    def _step(self, event: floor.Event) -> None:
+        self._state, actions = floor.step(self._state, event, self._settings.floor)
+        for action in actions:
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        match action.act:
+            case Act.DUCK:
+                self._player.duck()
+                self._emit(EventType.DUCK)
+            case Act.HOLD:
+                self._player.hold()
+                self._emit(EventType.HOLD)
+            case Act.RESUME:
+                self._player.resume()
+                self._emit(EventType.RESUME)
+            case Act.STOP:
+                self._emit(EventType.BARGE_IN, text=action.text, turn=self._turn.index if self._turn else None)
+                self._cut_off()
+                self._follow()
+            case Act.REVOKE:
+                self._revoke()
+                self._follow()
+            case Act.COMMIT:
+                self._commit(action)
+            case Act.DISCARD:
+                self._forget_utterance()
+            case Act.BACKCHANNEL:
+                self._emit(EventType.BACKCHANNEL, text=action.text)
+                self._forget_utterance()
+
+    # --- hearing ----------------------------------------------------------------------------------------------
+
+    def _on_edge(self, edge: edges.Edge) -> None:
+        match edge:
+            case edges.OnsetLikely():
+                self._step(floor.OnsetLikely(self._now()))
+            case edges.OnsetLapsed():
+                self._step(floor.OnsetFaded(self._now()))
+            case edges.SpeechStarted():
+                self._listener.open(edge.at_sample)
+                self._emit(EventType.USER_SPEECH_START, at=to_seconds(edge.at_sample))
+                self._step(floor.SpeechStarted(self._now(), edge.at_sample))
+            case edges.SpeechEnded():
+                self._listener.pause(edge)
+                self._emit(EventType.USER_SPEECH_END, at=to_seconds(edge.at_sample))
+                self._step(floor.SpeechEnded(self._now(), edge.at_sample))
+
+    def _transcribe(self) -> None:
+        job = self._listener.next_job()
+        if job is not None:
+            self._workers.submit(Lane.EARS, job, self._heard)
+
+    def _heard(self, result: object) -> None:
+        transcript = self._listener.receive(result)
+        if transcript is None:
+            return
+        self._transcribed_at = self._seconds()
+        if transcript.accepted:
+            self._emit(EventType.PARTIAL, text=transcript.text, stable=transcript.stable)
+        elif transcript.reason:
+            self._emit(EventType.REJECTED, text=transcript.text, reason=transcript.reason)
+        self._step(
+            floor.Transcribed(self._now(), transcript.text, transcript.until, transcript.accepted),
+        )
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let the mind keep up with the words: prefill them, judge them, begin an answer when they look finished."""
+        if not self._state.text or self._state.phase not in (Phase.USER, Phase.PAUSE) or self._turn is not None:
+            return
+        text = f"{self._state.held_text} {self._state.text}".strip()
+        if text == self._listening_to or not text:
+            self._draft_if_likely()
+            return
+        self._listening_to = text
+        said = self._state.text
+
+        def listen() -> float | None:
+            # A newer hypothesis is waiting behind this one: skip the stale words.
+            return self._dialogue.listen(text) if text == self._listening_to else None
+
+        def judged(log_odds: float | None) -> None:
+            if log_odds is not None:
+                self._step(floor.Scored(self._now(), said, calibrated(log_odds, self._settings.calibration)))
+                self._draft_if_likely()
+
+        self._workers.submit(Lane.MIND, listen, judged)
+
+    def _draft_if_likely(self) -> None:
+        state = self._state
+        text = f"{state.held_text} {state.text}".strip()
+        if not state.text or self._turn is not None or state.phase not in (Phase.USER, Phase.PAUSE):
+            return
+        likely = state.finished is not None and state.finished >= self._settings.draft_above
+        if state.phase is Phase.PAUSE or likely:
+            self._begin_answer(text)
+
+    # --- answering --------------------------------------------------------------------------------------------
+
+    def _begin_answer(self, text: str) -> Answer:
+        """The answer to `text`: the draft that is being made of the same words, or a new one."""
+        if self._answer is not None:
+            if same_words(self._answer.text_of_user, text):
+                return self._answer
+            self._drop_answer()
+        answer = Answer(text)
+        self._answer = answer
+        self._emit(EventType.DRAFT, text=text)
+
+        def make() -> tuple[Draft, ReplyStep] | None:
+            if answer.dropped:
+                return None
+            draft = self._dialogue.draft(text)
+            return draft, draft.reply.step()
+
+        def made(result: tuple[Draft, ReplyStep] | None) -> None:
+            if result is None:
+                return
+            answer.draft, step = result
+            if answer.dropped:
+                self._let_go(answer.draft)
+                return
+            self._take_step(answer, step)
+
+        self._workers.submit(Lane.MIND, make, made)
+        return answer
+
+    def _take_step(self, answer: Answer, step: ReplyStep) -> None:
+        if answer.dropped:
+            return
+        had = len(answer.clauses)
+        answer.take(step)
+        if self._turn is not None and self._turn.answer is answer:
+            self._release(had)
+        self._pump()
+
+    def _release(self, start: int = 0) -> None:
+        """Give the clauses from `start` on to the player."""
+        turn = self._turn
+        assert turn is not None
+        answer = turn.answer
+        for clause in answer.clauses[start:]:
+            self._emit(EventType.ASSISTANT_TEXT, turn=turn.index, text=clause.text)
+            self._player.add(clause.sound)
+        if answer.draft is not None:
+            turn.tokens = answer.draft.tokens
+        if answer.finished:
+            self._player.complete()
+
+    def _pump(self) -> None:
+        """Make the next clause when there is less sound ahead than wished for."""
+        answer = self._answer
+        if answer is None or answer.draft is None or answer.in_flight or answer.finished:
+            return
+        given = self._turn is not None and self._turn.answer is answer
+        ahead = self._player.queued if given else sum(clause.sound.size for clause in answer.clauses)
+        if ahead > self._settings.lookahead * PLAYBACK_RATE or (not given and answer.clauses):
+            return
+        answer.in_flight = True
+        reply = answer.draft.reply
+        self._workers.submit(Lane.MIND, reply.step, lambda step: self._take_step(answer, step))
+
+    def _drop_answer(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return
+        answer.dropped = True
+        if answer.draft is not None:
+            self._emit(EventType.DRAFT_DROPPED, text=answer.text_of_user)
+            self._let_go(answer.draft)
+
+    def _let_go(self, draft: Draft) -> None:
+        draft.reply.cancel()
+        self._workers.submit(Lane.MIND, lambda: self._dialogue.drop(draft), lambda _: None)
+
+    def _commit(self, action: Action) -> None:
+        state = self._state
+        start = state.speech_start if self._first_speech is None else self._first_speech
+        self._first_speech = None
+        typed = action.waited == 0
+        now = self._seconds()
+        answer = self._begin_answer(action.text)
+        self._turn = OpenTurn(
+            index=self._turns,
+            user_text=action.text,
+            user_start=now if typed else to_seconds(start),
+            user_end=now if typed else to_seconds(state.speech_end),
+            endpoint_at=now,
+            transcribed_at=self._transcribed_at,
+            answer=answer,
+        )
+        self._turns += 1
+        if not typed:
+            self._emit(
+                EventType.ENDPOINT, turn=self._turn.index, silence=to_seconds(action.waited), finished=action.finished
+            )
+        self._emit(EventType.USER_TURN, turn=self._turn.index, text=action.text)
+        self._listener.forget()
+        self._listening_to = ""
+        self._player.begin()
+        self._release()
+        self._pump()
+
+    def _forget_utterance(self) -> None:
+        self._listener.forget()
+        self._listening_to = ""
+        if self._turn is None:
+            self._drop_answer()
+            self._workers.submit(Lane.MIND, self._dialogue.forget_tail, lambda _: None)
+
+    # --- the end of an answer ---------------------------------------------------------------------------------
+
+    def _play(self) -> NDArray[np.float32]:
+        played = self._player.pull()
+        turn = self._turn
+        if played.started and turn is not None:
+            lead = turn.answer.lead_in() / PLAYBACK_RATE
+            turn.speech_start = to_seconds(self._t) + lead
+            self._emit(EventType.FIRST_TOKEN, turn=turn.index, at=turn.answer.marks.first_token)
+            self._emit(EventType.ASSISTANT_SPEECH_START, turn=turn.index, at=turn.speech_start)
+            self._step(floor.ReplySounding(self._now()))
+        if played.ended and turn is not None:
+            self._ended(turn)
+        return played.sound
+
+    def _ended(self, turn: OpenTurn) -> None:
+        said = turn.answer.text.strip()
+        if turn.speech_start is not None:
+            turn.speech_end = to_seconds(self._t + FRAME)
+            self._emit(EventType.ASSISTANT_SPEECH_END, turn=turn.index)
+        turn.heard_text = said
+        self._emit(EventType.HEARD, turn=turn.index, text=said)
+        self._settle(turn, len(turn.answer.text))
+        self._step(floor.ReplyEnded(self._now()))
+
+    def _cut_off(self) -> None:
+        """The answer ends here: keep exactly what was heard of it."""
+        turn = self._turn
+        if turn is None:
+            return
+        heard = turn.answer.heard(self._player.stop())
+        turn.interrupted = True
+        turn.heard_text = turn.answer.text[:heard].strip()
+        if turn.speech_start is not None:
+            turn.speech_end = self._seconds()
+            self._emit(EventType.ASSISTANT_SPEECH_END, turn=turn.index)
+        self._emit(EventType.HEARD, turn=turn.index, text=turn.heard_text)
+        if heard:
+            self._settle(turn, heard)
+        else:
+            self._abandon(turn)
+            self._step(floor.ReplyUnheard(self._now()))
+
+    def _settle(self, turn: OpenTurn, heard: int) -> None:
+        self._turn = self._answer = None
+        draft = turn.answer.draft
+        turn.answer.dropped = True
+        self._on_turn(turn.record())
+        if draft is None:
+            return
+        if not turn.answer.text[:heard].strip():  # the model said nothing: the exchange never happened
+            self._let_go(draft)
+            return
+        draft.reply.cancel()
+
+        def settled(tokens: object) -> None:
+            turn.tokens = tokens  # type: ignore[assignment]
+            self._on_turn(turn.record())
+
+        self._workers.submit(Lane.MIND, lambda: self._dialogue.settle(draft, heard), settled)
+
+    def _abandon(self, turn: OpenTurn) -> None:
+        """Nothing of the answer was heard: the user's words still stand, the answer never was."""
+        self._turn = None
+        self._first_speech = round(turn.user_start * 16_000)
+        self._on_turn(turn.record())
+        self._drop_answer()
+
+    def _revoke(self) -> None:
+        turn = self._turn
+        self._player.stop()
+        if turn is None:
+            return
+        self._emit(EventType.DRAFT_DROPPED, turn=turn.index, text=turn.user_text)
+        self._turn = None
+        self._turns -= 1
+        self._first_speech = round(turn.user_start * 16_000)
+        self._drop_answer()
+
+    def _failed(self, error: BaseException) -> None:
+        """A job broke. Say so, forget what hung on it, and listen again: one failure must not end a conversation."""
+        self._emit(EventType.ERROR, reason=f"{type(error).__name__}: {error}")
+        self._listener.failed()
+        turn, self._turn = self._turn, None
+        self._drop_answer()
+        self._player.stop()
+        if turn is not None:
+            self._on_turn(turn.record())
+            self._step(floor.ReplyEnded(self._now()))

@@ -1,0 +1,167 @@
+"""What was said, as token ids in the engine: the agreed past, the user's open turn, answers being tried.
+
+    base    system prompt, examples and every settled turn: only ever grows, by whole turns
+    tail    a fork of base holding the user's words so far (prefilled while they speak, rewound when they change)
+    reply   a fork of the tail that answers; when it is settled it becomes the new base, cut to what was heard
+
+A fork shares the pages of its parent, so that a dropped draft costs nothing and leaves nothing. MIND lane only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assistant.conversation.reply import Reply
+from assistant.persona import Persona
+from assistant.timeline.events import Tokens
+from engine import Engine, Sampling, Session
+from voices import ClauseSplitter, Speech
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An answer to `text` that is being made, and what its prompt cost."""
+
+    text: str
+    reply: Reply
+    tokens: Tokens
+
+
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """Number of leading ids that two sequences share."""
+    limit = min(len(first), len(second))
+    for index in range(limit):
+        if first[index] != second[index]:
+            return index
+    return limit
+
+
+class Dialogue:
+    """The conversation's memory on one engine, for one persona."""
+
+    def __init__(
+        self, engine: Engine, persona: Persona, speak: Callable[[str], Speech], clock: Callable[[], float]
+    ) -> None:
+        self._engine = engine
+        self._persona = persona
+        self._speak = speak
+        self._clock = clock
+        self._template = engine.template
+        self._done_ids = done_ids(engine)
+        self.base = engine.new_session()
+        self._tail: Session | None = None
+        self._discarded = 0
+        """Tokens forwarded for words and drafts of the open turn that are no longer part of it."""
+        self.base.append(self._head_ids())
+
+    def _head_ids(self) -> list[int]:
+        ids = list(self._template.system(self._persona.system))
+        for example in self._persona.examples:
+            ids += self._template.user(example.user)
+            ids += self._template.assistant(example.assistant)
+        return ids
+
+    @property
+    def context(self) -> int:
+        """Tokens of the agreed past."""
+        return len(self.base)
+
+    def listen(self, text: str) -> float:
+        """Prefill the user's words so far. Returns the log-odds that they are a whole turn.
+
+        The words go in without their final punctuation: the model's own wish to put one there, or to end the turn,
+        is the evidence (DESIGN, Measured: AUC 0.996 for SmolLM2-135M).
+        """
+        bare = text.strip().rstrip(".!?…,;: ")
+        ids = list(self._template.user_open()) + self._engine.tokenizer.encode(bare)
+        if self._tail is None:
+            self._tail = self.base.fork()
+        self._retarget(self._tail, ids)
+        return end_of_turn_log_odds(self._tail.last_logits(), self._done_ids)
+
+    def _retarget(self, session: Session, ids: Sequence[int]) -> tuple[int, int, int]:
+        """Make `session` the base followed by `ids`, forwarding only what differs from what it holds."""
+        start = len(self.base)
+        held = session.ids[start:]
+        keep = common_prefix(held, ids)
+        if keep == len(ids) == len(held):
+            return 0, 0, 0
+        self._discarded += len(held) - keep
+        session.truncate(start + keep)
+        stats = session.append(ids[keep:])
+        return stats.forwarded, stats.referenced, stats.copied
+
+    def draft(self, text: str, sampling: Sampling | None = None) -> Draft:
+        """Start answering `text` on a fork; nothing else is changed."""
+        ids = list(self._template.user(text)) + list(self._template.assistant_open())
+        source = self._tail if self._tail is not None else self.base
+        session = source.fork()
+        forwarded, referenced, copied = self._retarget(session, ids)
+        tokens = Tokens(
+            forwarded=len(ids) - referenced - copied,
+            referenced=len(self.base) + referenced,
+            copied=copied,
+            context=len(session),
+            after_endpoint=forwarded,
+            discarded=self._discarded,
+        )
+        reply = Reply(
+            session,
+            sampling or self._persona.engine_sampling(),
+            self._speak,
+            ClauseSplitter(),
+            self._clock,
+        )
+        return Draft(text, reply, tokens)
+
+    def drop(self, draft: Draft) -> None:
+        """Forget a draft without a trace."""
+        draft.reply.cancel()
+        draft.reply.end_decoding()
+        self._discarded += draft.tokens.after_endpoint
+        draft.reply.session.close()
+
+    def settle(self, draft: Draft, heard: int) -> Tokens:
+        """Make the answer part of the past, cut to its first `heard` characters. Returns the turn's final counts."""
+        reply = draft.reply
+        reply.cancel()
+        reply.end_decoding()
+        generated = reply.generated
+        kept = reply.tokens_of(heard)
+        reply.session.truncate(reply.prompt_length + kept)
+        reply.session.append(self._template.assistant_close())
+        self.forget_tail()
+        self.base.close()
+        self.base = reply.session
+        self._discarded = 0
+        return replace(draft.tokens, context=len(self.base), generated=generated)
+
+    def forget_tail(self) -> None:
+        """The user's open turn is over or was nothing."""
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
+
+    def close(self) -> None:
+        """Give the pages back."""
+        self.forget_tail()
+        self.base.close()
+
+
+def done_ids(engine: Engine) -> np.ndarray:
+    """Tokens that a speaker who has finished is followed by: the end of the turn, or a final punctuation mark."""
+    marks = [ids[0] for mark in ".?!" if len(ids := engine.tokenizer.encode(mark)) == 1]
+    return np.array(sorted({*engine.template.end_of_turn_ids, *marks}), dtype=np.int64)
+
+
+def end_of_turn_log_odds(logits: np.ndarray, done: np.ndarray) -> float:
+    """log(p / (1 - p)) of the next token being one of `done`."""
+    shifted = logits.astype(np.float64) - float(logits.max())
+    weights = np.exp(shifted)
+    p = float(weights[done].sum() / weights.sum())
+    p = min(max(p, 1e-9), 1 - 1e-9)
+    return math.log(p / (1 - p))

@@ -1,0 +1,103 @@
+"""Is the user's turn over? How much silence to wait for, from what was said.
+
+Pure functions. Silence alone is slow for the finished and rude to the unfinished, so the wait follows the words: the
+engine's own probability that a whole turn was said (the logit row after the prefilled words), the transcript's
+punctuation, and words after which nobody stops ("the", "and", "um", a digit of a longer number).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from assistant.overlap import plain_words
+
+MS = 16
+"""Samples of the microphone clock in a millisecond."""
+
+_DANGLING = frozenset(
+    "a an the and or but so because if when while that which who whose to of in on at for from with by about into "
+    "my your his her its our their this these those is are was were be am can could will would should i i'd i'm "
+    "you're we're they're it's um uh er erm hmm like than as very really also not please how what's let's and-then "
+    "would-like want need have".split()
+)
+_DIGITS = frozenset("zero oh one two three four five six seven eight nine ten double triple".split())
+_ONE_WORD_TURNS = frozenset("yes no yeah yep nope ok okay stop sure thanks hello hi hey bye goodbye maybe please".split())
+
+
+@dataclass(frozen=True)
+class EndpointRules:
+    """How patient to be. Durations in samples at 16 kHz; `patience` scales them all (1 = normal)."""
+
+    sure: int = 200 * MS
+    """Silence that ends a turn whose words are finished beyond doubt."""
+    normal: int = 550 * MS
+    """Silence that ends a turn nobody can judge."""
+    unfinished: int = 1_500 * MS
+    """Silence that ends a turn whose words want to go on."""
+    sure_above: float = 0.8
+    unsure_below: float = 0.2
+    patience: float = 1.0
+    give_up: int = 6_000 * MS
+    """Silence after which an utterance that was never transcribed is forgotten."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """From the engine's log-odds of "the next token ends the turn" to the probability that it is over, per model."""
+
+    slope: float = 1.0
+    offset: float = 2.0
+
+
+def calibrated(log_odds: float, calibration: Calibration = Calibration()) -> float:
+    """Logistic regression of `log_odds`: probability in (0, 1)."""
+    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, calibration.slope * log_odds + calibration.offset))))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known about the words so far. `finished`: the engine's probability of a whole turn, if it was asked."""
+
+    text: str
+    finished: float | None = None
+
+
+def finishedness(evidence: Evidence) -> float:
+    """Probability in [0, 1] that the turn is over, from words, punctuation and the engine's opinion."""
+    text = evidence.text.strip()
+    words = plain_words(text)
+    if not words:
+        return 0.5
+    if text.endswith(("...", "…", ",", "-", "—")):
+        return 0.05
+    last = words[-1]
+    if len(words) == 1 and last in _ONE_WORD_TURNS:
+        return 0.95
+    if last in _DANGLING and not text.endswith("?"):
+        return 0.05
+    if last in _DIGITS or last.isdigit():
+        return 0.1 if evidence.finished is None else min(evidence.finished, 0.3)
+    closed = text.endswith((".", "!", "?"))
+    if evidence.finished is None:
+        return 0.85 if text.endswith("?") else 0.6 if closed else 0.3
+    # The engine scores the words with their punctuation taken off; a question mark is the transcriber's own evidence
+    # (it heard the melody), a full stop is its habit.
+    bonus = 0.15 if text.endswith("?") else 0.0 if closed else -0.2
+    return min(1.0, max(0.0, evidence.finished + bonus))
+
+
+def required_silence(evidence: Evidence, rules: EndpointRules = EndpointRules()) -> int:
+    """Samples of silence after which the turn counts as over: `sure` … `normal` … `unfinished`, interpolated."""
+    p = finishedness(evidence)
+    if p >= rules.sure_above:
+        wait = float(rules.sure)
+    elif p <= rules.unsure_below:
+        wait = float(rules.unfinished)
+    else:
+        middle = (rules.sure_above + rules.unsure_below) / 2
+        low, high = (rules.normal, rules.sure) if p >= middle else (rules.unfinished, rules.normal)
+        start = middle if p >= middle else rules.unsure_below
+        width = (rules.sure_above - rules.unsure_below) / 2
+        wait = low + (high - low) * (p - start) / width
+    return round(wait * rules.patience)
