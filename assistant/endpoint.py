@@ -22,7 +22,10 @@ _DANGLING = frozenset(
     "would-like want need have".split()
 )
 _DIGITS = frozenset("zero oh one two three four five six seven eight nine ten double triple".split())
-_ONE_WORD_TURNS = frozenset("yes no yeah yep nope ok okay stop sure thanks hello hi hey bye goodbye maybe please".split())
+_DICTATED = frozenset("number code pin phone zip account postcode extension".split())
+_ONE_WORD_TURNS = frozenset(
+    "yes no yeah yep nope ok okay stop sure thanks hello hi hey bye goodbye maybe please".split()
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Evidence:
     finished: float | None = None
 
 
+def _within_a_number(words: tuple[str, ...]) -> bool:
+    """Whether the words end in the middle of a number that is being dictated: "my number is five five five"."""
+    digits = [word in _DIGITS or word.replace("-", "").isdigit() for word in words[-2:]]
+    return digits[-1] and (all(digits) and len(digits) == 2 or not _DICTATED.isdisjoint(words))
+
+
 def finishedness(evidence: Evidence) -> float:
     """Probability in [0, 1] that the turn is over, from words, punctuation and the engine's opinion."""
     text = evidence.text.strip()
@@ -76,8 +85,8 @@ def finishedness(evidence: Evidence) -> float:
         return 0.95
     if last in _DANGLING and not text.endswith("?"):
         return 0.05
-    if last in _DIGITS or last.isdigit():
-        return 0.1 if evidence.finished is None else min(evidence.finished, 0.3)
+    if not text.endswith("?") and _within_a_number(words):
+        return 0.1 if evidence.finished is None else min(evidence.finished, 0.15)
     closed = text.endswith((".", "!", "?"))
     if evidence.finished is None:
         return 0.85 if text.endswith("?") else 0.6 if closed else 0.3

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 
-from pydantic import BaseModel, ConfigDict, Field
+from pathlib import Path
 
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from assistant.errors import CrosstalkError, ExitCode
+from assistant.folders import config_folder
+from assistant.resources import config_file
 from engine import Sampling
+
+
+class PersonaError(CrosstalkError):
+    """A persona that is not there or says something impossible."""
+
+    exit_code = ExitCode.USAGE
 
 
 class Example(BaseModel):
@@ -52,3 +64,30 @@ class Persona(BaseModel):
     def engine_sampling(self, seed: int = 0) -> Sampling:
         """The engine's form of `sampling` and `answer_tokens`."""
         return Sampling(max_tokens=self.answer_tokens, seed=seed, **self.sampling.model_dump())
+
+
+def load_persona(name: str) -> Persona:
+    """The persona called `name`, the user's own before the shipped one, or the one in the YAML file `name`."""
+    path = _find(name)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return Persona.model_validate({"name": path.stem, **(data or {})})
+    except (OSError, yaml.YAMLError, TypeError) as error:
+        raise PersonaError(f"the persona {path} cannot be read: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PersonaError(f"the persona {path}: {where}: {first['msg']}") from error
+
+
+def _find(name: str) -> Path:
+    if name.endswith((".yaml", ".yml")):
+        if not Path(name).is_file():
+            raise PersonaError(f"there is no persona file {name}; give the name of one, or a path that exists.")
+        return Path(name)
+    shipped = config_file("personas/default.yaml").parent
+    for folder in (config_folder() / "personas", shipped):
+        if (folder / f"{name}.yaml").is_file():
+            return folder / f"{name}.yaml"
+    known = ", ".join(sorted(path.stem for path in shipped.glob("*.yaml")))
+    raise PersonaError(f"there is no persona '{name}'; there are {known}.")

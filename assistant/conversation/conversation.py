@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
 from assistant.conversation.dialogue import Dialogue, Draft
-from assistant.conversation.listener import Listener
+from assistant.conversation.listener import Decoded, Listener
 from assistant.conversation.reply import ReplyStep
 from assistant.conversation.turns import Answer, OpenTurn, same_words, to_seconds
 from assistant.conversation.workers import Lane, Workers
@@ -187,8 +187,9 @@ class Conversation:
         if job is not None:
             self._workers.submit(Lane.EARS, job, self._heard)
 
-    def _heard(self, result: object) -> None:
-        transcript = self._listener.receive(result)
+    def _heard(self, decoded: Decoded) -> None:
+        transcript = self._listener.receive(decoded)
+        self._transcribe()
         if transcript is None:
             return
         self._transcribed_at = self._seconds()
@@ -196,9 +197,7 @@ class Conversation:
             self._emit(EventType.PARTIAL, text=transcript.text, stable=transcript.stable)
         elif transcript.reason:
             self._emit(EventType.REJECTED, text=transcript.text, reason=transcript.reason)
-        self._step(
-            floor.Transcribed(self._now(), transcript.text, transcript.until, transcript.accepted),
-        )
+        self._step(floor.Transcribed(self._now(), transcript.text, transcript.until, transcript.accepted))
         self._follow()
 
     def _follow(self) -> None:

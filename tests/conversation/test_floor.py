@@ -252,5 +252,3 @@ def test_an_accepted_utterance_is_answered_or_noted(events: list[Event]) -> None
     start = t / S + 13
     _, acts = run(said("What time is it?", start, start + 1) + ticks(start + 1.2, start + 4), state)
     assert acts[-1][1] is Act.COMMIT and acts[-1][2].endswith("What time is it?")
-
-

@@ -1,0 +1,117 @@
+"""Put a conversation together: load the models side by side, wire the parts.
+
+`load` is the slow half and is shared by every conversation of a process; `converse` is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from assistant.conversation.conversation import Conversation, ConversationSettings
+from assistant.conversation.dialogue import Dialogue
+from assistant.conversation.listener import Listener
+from assistant.conversation.workers import Workers
+from assistant.ears.edges import SpeechEdges
+from assistant.ears.gate import GateSettings
+from assistant.ears.transcriber import AsrSettings, Transcriber
+from assistant.ears.utterance import UtteranceSettings
+from assistant.ears.vad import VadSettings
+from assistant.persona import Persona
+from assistant.timeline.events import Event, Turn
+from assistant.timeline.record import Models
+from engine import Engine, EngineSettings
+from voices import Voice
+
+
+@dataclass(frozen=True)
+class ModelPaths:
+    """Where the models lie."""
+
+    llm: Path
+    asr: Path
+    voice: Path
+
+
+@dataclass(frozen=True)
+class AssistantSettings:
+    """Everything that may be set about an assistant."""
+
+    vad: VadSettings = field(default_factory=VadSettings)
+    asr: AsrSettings = field(default_factory=AsrSettings)
+    utterance: UtteranceSettings = field(default_factory=UtteranceSettings)
+    gate: GateSettings = field(default_factory=GateSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    conversation: ConversationSettings = field(default_factory=ConversationSettings)
+    voice_threads: int = 1
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Loaded models, shared by all conversations of a process."""
+
+    engine: Engine
+    transcriber: Transcriber
+    voice: Voice
+    names: Models
+    settings: AssistantSettings
+
+    def close(self) -> None:
+        """Stop the engine's worker."""
+        self.engine.close()
+
+
+def load(paths: ModelPaths, settings: AssistantSettings, step: Callable[[str], None] = lambda name: None) -> Parts:
+    """Load all models, each on a thread of its own. `step(name)` is called as each is ready."""
+
+    def ready(name: str, job: Callable[[], Any]) -> Any:
+        part = job()
+        step(name)
+        return part
+
+    def ears() -> Transcriber:
+        transcriber = Transcriber.load(paths.asr, settings.asr)
+        transcriber.warm_up()
+        return transcriber
+
+    def mouth() -> Voice:
+        voice = Voice.load(paths.voice, threads=settings.voice_threads)
+        voice.synthesize("Ready.")  # the first synthesis is ten times slower than the second
+        return voice
+
+    with ThreadPoolExecutor(3) as pool:
+        engine = pool.submit(ready, "language model", lambda: Engine.load(paths.llm, settings.engine))
+        transcriber = pool.submit(ready, "ears", ears)
+        voice = pool.submit(ready, "voice", mouth)
+        names = Models(
+            asr=paths.asr.name,
+            llm=paths.llm.stem,
+            voice=paths.voice.stem,
+            vad=settings.vad.kind.value,
+        )
+        return Parts(engine.result(), transcriber.result(), voice.result(), names, settings)
+
+
+def converse(
+    parts: Parts,
+    persona: Persona,
+    workers: Workers,
+    clock: Callable[[], float],
+    on_event: Callable[[Event], None] = lambda event: None,
+    on_turn: Callable[[Turn], None] = lambda turn: None,
+) -> Conversation:
+    """A new conversation on loaded models. Prefills the persona's prompt."""
+    settings = parts.settings
+    listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
+    speed = persona.voice.speed
+    dialogue = Dialogue(parts.engine, persona, lambda text: parts.voice.synthesize(text, speed=speed), clock)
+    return Conversation(listener, dialogue, workers, clock, on_event, on_turn, _patient(settings.conversation, persona))
+
+
+def _patient(settings: ConversationSettings, persona: Persona) -> ConversationSettings:
+    """`settings` with the persona's patience."""
+    endpoint = replace(settings.floor.endpoint, patience=settings.floor.endpoint.patience * persona.patience)
+    return replace(settings, floor=replace(settings.floor, endpoint=endpoint))
