@@ -115,7 +115,8 @@ def _latencies(turns: Sequence[Turn]) -> Iterable[str]:
             continue
         left, right = _x(turn.user_end), _x(turn.speech_start)
         yield f"<rect class=gap x={left} width={max(1.0, right - left):.1f} y=30 height={HEIGHT - 60} />"
-        yield f"<text class=gap-text x={left + 2} y={(USER_MIDDLE + ASSISTANT_MIDDLE) // 2 - 6}>{wait * 1000:.0f} ms</text>"
+        y = (USER_MIDDLE + ASSISTANT_MIDDLE) // 2 - 6
+        yield f"<text class=gap-text x={left + 2} y={y}>{wait * 1000:.0f} ms</text>"
 
 
 def _user_words(turns: Sequence[Turn]) -> Iterable[str]:

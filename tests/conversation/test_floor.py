@@ -13,7 +13,6 @@ from assistant.floor import (
     FloorState,
     OnsetFaded,
     OnsetLikely,
-    Overlap,
     Phase,
     ReplyEnded,
     ReplySounding,
