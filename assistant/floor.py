@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from assistant.endpoint import EndpointRules, Evidence, required_silence
-from assistant.overlap import OverlapRules, Reaction, classify
+from assistant.overlap import OverlapRules, Reaction, classify, same_words
 
 
 class Phase(Enum):
@@ -230,7 +230,7 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
         case Transcribed():
             return _transcribed(state, event, rules)
         case Scored():
-            same = event.text == state.text and state.open
+            same = same_words(event.text, state.text) and state.open
             return (replace(state, finished=event.finished) if same else state), ()
         case Tick():
             return _tick(state, event, rules)
@@ -305,7 +305,8 @@ def _transcribed(state: FloorState, event: Transcribed, rules: FloorRules) -> St
     if not state.open or event.until < state.text_until:
         return state, ()
     text = event.text if event.accepted else ""
-    changed = text != state.text
+    # A full stop that comes with the last transcript does not make the engine's opinion of the words stale.
+    changed = not same_words(text, state.text)
     known = replace(
         state,
         text=text,

@@ -50,6 +50,11 @@ def plain_words(text: str) -> tuple[str, ...]:
     return tuple(word.strip("-'’") for word in _WORD.findall(text.lower()) if word.strip("-'’"))
 
 
+def same_words(first: str, second: str) -> bool:
+    """Whether two transcripts differ at most in case and punctuation."""
+    return plain_words(first) == plain_words(second)
+
+
 def is_backchannel(text: str, rules: OverlapRules = OverlapRules()) -> bool:
     """Whether `text` consists of nothing but listening noises: "uh-huh", "right, I see"."""
     words = plain_words(text)

@@ -18,11 +18,12 @@ from assistant.audio.constants import FRAME, PLAYBACK_RATE
 from assistant.conversation.dialogue import Dialogue, Draft
 from assistant.conversation.listener import Decoded, Listener
 from assistant.conversation.reply import ReplyStep
-from assistant.conversation.turns import Answer, OpenTurn, same_words, to_seconds
+from assistant.conversation.turns import Answer, OpenTurn, to_seconds
 from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
+from assistant.overlap import same_words
 from assistant.player import Player
 from assistant.timeline.events import Event, EventType, Turn
 
@@ -205,7 +206,7 @@ class Conversation:
         if not self._state.text or self._state.phase not in (Phase.USER, Phase.PAUSE) or self._turn is not None:
             return
         text = f"{self._state.held_text} {self._state.text}".strip()
-        if text == self._listening_to or not text:
+        if same_words(text, self._listening_to):
             self._draft_if_likely()
             return
         self._listening_to = text

@@ -9,17 +9,11 @@ import numpy as np
 from assistant.audio.constants import PLAYBACK_RATE, SAMPLE_RATE
 from assistant.conversation.dialogue import Draft
 from assistant.conversation.reply import Marks, ReplyStep, SpokenClause
-from assistant.overlap import plain_words
 from assistant.timeline.events import Latency, Tokens, Turn, Word
 from voices import WordTiming, heard_chars
 
 AUDIBLE = 0.003
 """Amplitude (about -50 dB) from which a sample counts as heard."""
-
-
-def same_words(first: str, second: str) -> bool:
-    """Whether two transcripts differ at most in case and punctuation."""
-    return plain_words(first) == plain_words(second)
 
 
 @dataclass
