@@ -21,6 +21,7 @@ from assistant.ears.transcriber import AsrSettings, Transcriber
 from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
 from assistant.persona import Persona
+from assistant.player import Output
 from assistant.timeline.events import Event, Turn
 from assistant.timeline.record import Models
 from engine import Engine, EngineSettings
@@ -102,13 +103,15 @@ def converse(
     clock: Callable[[], float],
     on_event: Callable[[Event], None] = lambda event: None,
     on_turn: Callable[[Turn], None] = lambda turn: None,
+    output: Output | None = None,
 ) -> Conversation:
     """A new conversation on loaded models. Prefills the persona's prompt."""
     settings = parts.settings
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
     speed = persona.voice.speed
     dialogue = Dialogue(parts.engine, persona, lambda text: parts.voice.synthesize(text, speed=speed), clock)
-    return Conversation(listener, dialogue, workers, clock, on_event, on_turn, _patient(settings.conversation, persona))
+    patient = _patient(settings.conversation, persona)
+    return Conversation(listener, dialogue, workers, clock, on_event, on_turn, patient, output)
 
 
 def _patient(settings: ConversationSettings, persona: Persona) -> ConversationSettings:

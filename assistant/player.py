@@ -10,6 +10,7 @@ locks or allocates per sample. Positions are samples of the answer's own sound a
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,23 @@ DUCKED_GAIN = 0.2
 """About -14 dB: still heard as going on, no longer in the way."""
 FADE = PLAYBACK_RATE * 20 // 1000
 """Samples of a full-scale fade: one frame, so that a stop is silent within 30 ms."""
+
+TRAIL = 512
+"""Frames (10 s) for which it is known what was being played: more than any output is behind."""
+
+
+@dataclass
+class Output:
+    """The way from the player to the air, as the front end that owns it reports it.
+
+    A sound card or a browser plays a sample some time after it was pulled. What was pulled and not yet played has not
+    been heard; on a stop it must not be heard any more either.
+    """
+
+    delay: int = 0
+    """Samples (at `PLAYBACK_RATE`) that were pulled and are not in the air yet; updated at any time."""
+    drop: Callable[[], None] | None = None
+    """Forget what was pulled and not yet played; None: nothing is buffered, sound is in the air when it is pulled."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,8 @@ class Player:
         self._active = False
         self._complete = False
         self._started = False
+        self._trail: deque[int] = deque([0], TRAIL)
+        """`position` after each pulled frame, the newest last."""
         self.position = 0
         """Samples of the answer that were played."""
         self.queued = 0
@@ -77,6 +97,8 @@ class Player:
         self._queue.clear()
         self._head = self.position = self.queued = 0
         self._active = self._complete = self._started = self._held = False
+        self._trail.clear()
+        self._trail.append(0)
 
     def add(self, sound: NDArray[np.float32]) -> None:
         """Queue more of the answer: float32 mono at `PLAYBACK_RATE`."""
@@ -102,10 +124,29 @@ class Player:
         self._held = False
         self._target = 1.0
 
-    def stop(self) -> int:
-        """Drop the rest; the frame pulled next fades out. Returns the samples of the answer that were played."""
-        played = self.position
-        tail = self._take(min(FADE, self.queued)) if self._started and not self._held else None
+    def in_the_air(self, delay: int) -> int:
+        """Samples of the answer that have been heard where sound comes out `delay` samples after it was pulled.
+
+        Counted along the frames that were pulled, so silence while held does not count as answer: of an answer held
+        for 60 ms, with a delay of 60 ms, all that was pulled before has been heard.
+        """
+        frames, rest = divmod(max(0, delay), PLAYBACK_FRAME)
+        if frames + 1 >= len(self._trail):
+            return self._trail[0]
+        before, after = self._trail[-2 - frames], self._trail[-1 - frames]
+        return min(after, before + PLAYBACK_FRAME - rest)
+
+    def stop(self, output: Output | None = None) -> int:
+        """Drop the rest. Returns the samples of the answer that were heard.
+
+        The frame pulled next fades out, unless `output` drops what it holds: that is where the fade belongs then.
+        """
+        played = self.position if output is None else self.in_the_air(output.delay)
+        buffered = output is not None and output.drop is not None
+        if output is not None and output.drop is not None and self._started:
+            output.drop()
+        fades = self._started and not self._held and not buffered
+        tail = self._take(min(FADE, self.queued)) if fades else None
         self._clear()
         if tail is not None and tail.size:
             # The fade belongs to nobody: it is sound already in flight, not heard text.
@@ -116,6 +157,11 @@ class Player:
 
     def pull(self) -> Played:
         """The next 20 ms (`PLAYBACK_FRAME` samples)."""
+        played = self._pull()
+        self._trail.append(self.position)
+        return played
+
+    def _pull(self) -> Played:
         out = self._out
         if self._held and self._gain == 0.0:
             out.fill(0.0)

@@ -24,7 +24,7 @@ from assistant.ears import edges
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.overlap import same_words
-from assistant.player import Player
+from assistant.player import Output, Player
 from assistant.timeline.events import Event, EventType, Turn
 
 
@@ -52,7 +52,9 @@ class Conversation:
         on_event: Callable[[Event], None] = lambda event: None,
         on_turn: Callable[[Turn], None] = lambda turn: None,
         settings: ConversationSettings = ConversationSettings(),
+        output: Output | None = None,
     ) -> None:
+        """`output`: how far behind the sound is that `frame` gives, kept up to date by who plays it."""
         self._listener = listener
         self._dialogue = dialogue
         self._workers = workers
@@ -60,6 +62,7 @@ class Conversation:
         self._on_event = on_event
         self._on_turn = on_turn
         self._settings = settings
+        self._output = output or Output()
         self._player = Player()
         self._state = FloorState()
         self._t = 0
@@ -351,7 +354,7 @@ class Conversation:
         played = self._player.pull()
         turn = self._turn
         if played.started and turn is not None:
-            lead = turn.answer.lead_in() / PLAYBACK_RATE
+            lead = (turn.answer.lead_in() + self._output.delay) / PLAYBACK_RATE
             turn.speech_start = to_seconds(self._t) + lead
             self._emit(EventType.FIRST_TOKEN, turn=turn.index, at=turn.answer.marks.first_token)
             self._emit(EventType.ASSISTANT_SPEECH_START, turn=turn.index, at=turn.speech_start)
@@ -363,7 +366,7 @@ class Conversation:
     def _ended(self, turn: OpenTurn) -> None:
         said = turn.answer.text.strip()
         if turn.speech_start is not None:
-            turn.speech_end = to_seconds(self._t + FRAME)
+            turn.speech_end = to_seconds(self._t + FRAME) + self._output.delay / PLAYBACK_RATE
             self._emit(EventType.ASSISTANT_SPEECH_END, turn=turn.index)
         turn.heard_text = said
         self._emit(EventType.HEARD, turn=turn.index, text=said)
@@ -375,7 +378,7 @@ class Conversation:
         turn = self._turn
         if turn is None:
             return
-        heard = turn.answer.heard(self._player.stop())
+        heard = turn.answer.heard(self._player.stop(self._output))
         turn.interrupted = True
         turn.heard_text = turn.answer.text[:heard].strip()
         if turn.speech_start is not None:
@@ -415,7 +418,7 @@ class Conversation:
 
     def _revoke(self) -> None:
         turn = self._turn
-        self._player.stop()
+        self._player.stop(self._output)
         if turn is None:
             return
         self._emit(EventType.DRAFT_DROPPED, turn=turn.index, text=turn.user_text)
@@ -430,7 +433,7 @@ class Conversation:
         self._listener.failed()
         turn, self._turn = self._turn, None
         self._drop_answer()
-        self._player.stop()
+        self._player.stop(self._output)
         if turn is not None:
             self._on_turn(turn.record())
             self._step(floor.ReplyEnded(self._now()))

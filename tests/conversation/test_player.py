@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.audio.constants import PLAYBACK_FRAME
-from assistant.player import DUCKED_GAIN, FADE, Player
+from assistant.player import DUCKED_GAIN, FADE, Output, Player
 
 
 def ramp(count: int, start: int = 0) -> np.ndarray:
@@ -140,3 +140,67 @@ def test_nothing_is_lost_or_doubled(commands: list[str], size: int) -> None:
 
 def test_a_frame_is_20_ms() -> None:
     assert Player().pull().sound.shape == (PLAYBACK_FRAME,)
+
+
+def test_what_waits_in_a_buffer_has_not_been_heard() -> None:
+    player = Player()
+    player.begin()
+    player.add(np.ones(48_000, np.float32))
+    for _ in range(5):
+        player.pull()
+    assert player.in_the_air(0) == 2400
+    assert player.in_the_air(480) == 1920
+    assert player.in_the_air(700) == 1700
+    assert player.in_the_air(2400) == player.in_the_air(100_000) == 0
+
+
+def test_silence_in_a_buffer_is_not_answer() -> None:
+    """Worked by hand: three frames pulled, held for two; 1,100 samples behind, 140 of the third frame are unheard."""
+    player = Player()
+    player.begin()
+    player.add(np.ones(48_000, np.float32))
+    for _ in range(3):
+        player.pull()
+    player.hold()
+    player.pull()
+    player.pull()
+    assert player.in_the_air(960) == 1440
+    assert player.in_the_air(1100) == 1300
+
+
+def test_a_stop_empties_the_buffer_instead_of_fading_into_it() -> None:
+    dropped: list[int] = []
+    player = Player()
+    player.begin()
+    player.add(np.ones(48_000, np.float32))
+    for _ in range(10):
+        player.pull()
+    assert player.stop(Output(delay=1440, drop=lambda: dropped.append(1))) == 4800 - 1440
+    assert dropped == [1] and not player.pull().sound.any()
+
+
+def test_a_stop_before_the_first_sound_drops_nothing() -> None:
+    dropped: list[int] = []
+    player = Player()
+    player.begin()
+    player.add(np.ones(4_800, np.float32))
+    assert player.stop(Output(delay=1440, drop=lambda: dropped.append(1))) == 0
+    assert not dropped
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["pull", "pull", "hold", "resume"]), max_size=60), st.integers(0, 3000))
+def test_heard_is_counted_along_the_frames(commands: list[str], delay: int) -> None:
+    """The oracle: mark each sample that comes out with its place in the answer, and look back `delay` samples."""
+    player = Player()
+    player.begin()
+    player.add(np.ones(48_000, np.float32))
+    heard = [0]
+    for command in commands:
+        if command == "pull":
+            before = player.position
+            player.pull()
+            heard += [min(before + i + 1, player.position) for i in range(PLAYBACK_FRAME)]
+        else:
+            getattr(player, command)()
+    assert player.in_the_air(delay) == heard[max(0, len(heard) - 1 - delay)]
