@@ -63,6 +63,4 @@ def silero_path() -> Path:
         found = sorted(Path(folder, "assets").glob("silero_vad_v6*.onnx"))
         if found:
             return found[0]
-    raise EarsModelError(
-        "The Silero voice detector is missing; install faster-whisper 1.2 or newer, or use webrtc."
-    )
+    raise EarsModelError("The Silero voice detector is missing; install faster-whisper 1.2 or newer, or use webrtc.")

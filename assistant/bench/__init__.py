@@ -1,0 +1,1 @@
+"""Measurements: each file answers one question and prints its figures."""
