@@ -1,0 +1,142 @@
+"""Which phonemes belong to which word.
+
+The phonemiser gives one string for a whole sentence. Mostly each word is a run between two blanks, but short
+words may be joined ("of the" becomes one run) and a spelled word may come as several. Then the runs are matched
+to the words' own phonemes by least edit distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+_MOST_JOINED = 4  # words in one run, and runs of one word
+_STRESS = str.maketrans("", "", "ˈˌː ,.;:!?ʲ")
+
+
+def word_starts(phonemes: Sequence[str], words: Sequence[str], alone: Callable[[str], str]) -> list[int]:
+    """For each word the index in `phonemes` at which it begins; never falling, the first is 0.
+
+    `words` are the spoken words in order; `alone(word)` gives a word's phonemes spoken on its own (with blanks
+    where it comes as several runs) and is only asked when the runs don't simply match.
+    """
+    runs = _runs(phonemes)
+    if not words or not runs:
+        return [0] * len(words)
+    if len(runs) == len(words) and all(_plain(w) for w in words):
+        starts = [start for start, _ in runs]
+    else:
+        sounds = [alone(w) for w in words]
+        counts = [len(s.split()) for s in sounds]
+        if sum(counts) == len(runs):
+            starts = _by_count(runs, counts)
+        else:
+            starts = _by_distance(phonemes, runs, [s.translate(_STRESS) for s in sounds])
+    starts[0] = 0
+    return starts
+
+
+def _plain(word: str) -> bool:
+    return word.isascii() and word.replace("-", "").replace("'", "").isalpha()
+
+
+def _runs(phonemes: Sequence[str]) -> list[tuple[int, int]]:
+    """The stretches between blanks."""
+    runs: list[tuple[int, int]] = []
+    start = None
+    for index, phoneme in enumerate(phonemes):
+        if phoneme == " ":
+            if start is not None:
+                runs.append((start, index))
+            start = None
+        elif start is None:
+            start = index
+    if start is not None:
+        runs.append((start, len(phonemes)))
+    return runs
+
+
+def _by_count(runs: list[tuple[int, int]], counts: list[int]) -> list[int]:
+    starts, at = [], 0
+    for count in counts:
+        starts.append(runs[at][0] if at < len(runs) else runs[-1][1])
+        at += count
+    return starts
+
+
+def _by_distance(phonemes: Sequence[str], runs: list[tuple[int, int]], sounds: list[str]) -> list[int]:
+    """Match runs to words in order: one to one, several words in a run, or several runs for a word."""
+    heard = ["".join(phonemes[a:b]).translate(_STRESS) for a, b in runs]
+    n_runs, n_words = len(runs), len(sounds)
+    endless = float("inf")
+    best = [[endless] * (n_words + 1) for _ in range(n_runs + 1)]
+    step: dict[tuple[int, int], tuple[int, int]] = {}
+    best[0][0] = 0.0
+    slack = abs(n_runs - n_words) + 2 * _MOST_JOINED
+    for i in range(n_runs + 1):
+        for j in range(max(0, i - slack), min(n_words, i + slack) + 1):
+            here = best[i][j]
+            if here == endless:
+                continue
+            moves = [(1, k) for k in range(_MOST_JOINED + 1)] + [(r, 1) for r in range(2, _MOST_JOINED + 1)] + [(0, 1)]
+            for r, k in moves:
+                if i + r > n_runs or j + k > n_words:
+                    continue
+                cost = here + _distance("".join(heard[i : i + r]), "".join(sounds[j : j + k]))
+                cost += 0.3 * (r + k != 2)  # one to one where it is as good
+                if cost < best[i + r][j + k]:
+                    best[i + r][j + k] = cost
+                    step[i + r, j + k] = (r, k)
+    starts = [0] * n_words
+    i, j = n_runs, n_words
+    if (i, j) not in step:
+        return _proportional(phonemes, sounds)
+    while (i, j) != (0, 0):
+        r, k = step[i, j]
+        i, j = i - r, j - k
+        begin = runs[i][0] if i < n_runs else len(phonemes)
+        if k:
+            starts[j : j + k] = _split(phonemes, begin, runs[i + r - 1][1] if r else begin, sounds[j : j + k])
+    return starts
+
+
+def _split(phonemes: Sequence[str], begin: int, end: int, sounds: Sequence[str]) -> list[int]:
+    """The words inside one run: each cut where both sides fit their words best."""
+    starts = [begin]
+    for index in range(1, len(sounds)):
+        left, right = sounds[index - 1], "".join(sounds[index:])
+        cuts = range(starts[-1], end + 1)
+        starts.append(
+            min(
+                cuts,
+                key=lambda cut: (
+                    _distance("".join(phonemes[starts[-1] : cut]).translate(_STRESS), left)  # noqa: B023
+                    + _distance("".join(phonemes[cut:end]).translate(_STRESS), right),  # noqa: B023
+                    # a stress mark belongs to the word behind it
+                    cut < end and phonemes[cut] not in "ˈˌ" and phonemes[cut - 1 : cut] != ["ˈ"],
+                ),
+            )
+        )
+    return starts
+
+
+def _proportional(phonemes: Sequence[str], sounds: Sequence[str]) -> list[int]:
+    lengths = [max(1, len(s)) for s in sounds]
+    total, at, starts = sum(lengths), 0, []
+    for length in lengths:
+        starts.append(at * len(phonemes) // total)
+        at += length
+    return starts
+
+
+@lru_cache(maxsize=4096)
+def _distance(a: str, b: str) -> int:
+    """Edit distance."""
+    if not a or not b:
+        return len(a) + len(b)
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        last, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
+    return row[-1]
