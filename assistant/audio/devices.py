@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assistant.audio.errors import AudioError
 from assistant.errors import ExitCode
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class DeviceError(AudioError):
@@ -66,3 +70,16 @@ def list_devices() -> list[Device]:
         )
         for number, entry in enumerate(listed)
     ]
+
+
+def play(pcm: NDArray[np.float32], rate: int, device: str | int | None = None) -> None:
+    """Play mono sound, float32 at `rate`, to its end on a speaker (default: the system's)."""
+    from assistant.audio.resample import resample
+
+    sound = portaudio()
+    try:
+        own_rate = round(sound.query_devices(device, "output")["default_samplerate"])
+        # The device's own rate is the one that always opens.
+        sound.play(resample(pcm, rate, own_rate), own_rate, device=device, blocking=True)
+    except (sound.PortAudioError, ValueError) as error:
+        raise DeviceError(f"the speaker cannot be used ({error}); `crosstalk devices` lists what is there.") from error

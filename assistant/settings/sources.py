@@ -28,11 +28,6 @@ def read_settings(file: Path) -> dict[str, Any]:
     return content
 
 
-def parse_override(override: str) -> dict[str, Any]:
-    """`asr.threads=2` as the nested mapping that it stands for."""
-    return parse_overrides([override])
-
-
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     """Several at once, the later ones winning; so two values that must fit each other can be changed together."""
     values: dict[str, Any] = {}
