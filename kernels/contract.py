@@ -135,8 +135,7 @@ class ForwardBatch:
     """One varlen step over several sequences; all arrays int32.  See the worked case at the top of the file.
 
     Rows of one sequence are consecutive positions ending at context_len - 1.  No two rows write the same slot.
-    A sequence may share pages with others in the batch, but only positions it does not write; the one exception is
-    its last token forwarded again after a complete prefix hit, which rewrites a slot with what it already holds.
+    A sequence may share pages with others in the batch, but only positions it does not write.
     """
 
     token_ids: np.ndarray  # [n]

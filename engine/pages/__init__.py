@@ -1,0 +1,1 @@
+"""Which page holds what: counts, hashes and token lists, no tensors."""

@@ -1,0 +1,1 @@
+"""Text and ids: tokenizer, incremental decoding, stop strings, chat fragments."""
