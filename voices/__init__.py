@@ -5,7 +5,8 @@ Importing this loads no model and no phonemiser; see README.md for the way of a 
 
 from voices.clauses import Clause, ClauseSplitter
 from voices.errors import VoiceError
-from voices.piper import Pauses, Speech, Voice
+from voices.piper import Speech, SpeechPiece, Voice
+from voices.silence import Pauses
 from voices.speakable import SpokenText, SpokenWord, speakable
 from voices.timing import WordTiming, at_rate, char_at, heard_chars
 
@@ -14,6 +15,7 @@ __all__ = [
     "ClauseSplitter",
     "Pauses",
     "Speech",
+    "SpeechPiece",
     "SpokenText",
     "SpokenWord",
     "Voice",
