@@ -42,7 +42,7 @@ class VoiceChoice(BaseModel):
     """What the character sounds like."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str = "joe"
+    name: str = "piper-joe"
     speed: float = Field(1.0, ge=0.5, le=2.0)
 
 
@@ -79,14 +79,22 @@ def load_persona(name: str) -> Persona:
         raise PersonaError(f"the persona {path}: {where}: {first['msg']}") from error
 
 
+def known_personas() -> list[str]:
+    """The names that `load_persona` takes, the user's own among them, in alphabetical order."""
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.yaml")})
+
+
+def _folders() -> tuple[Path, Path]:
+    """The user's own before the shipped ones."""
+    return config_folder() / "personas", config_file("personas/default.yaml").parent
+
+
 def _find(name: str) -> Path:
     if name.endswith((".yaml", ".yml")):
         if not Path(name).is_file():
             raise PersonaError(f"there is no persona file {name}; give the name of one, or a path that exists.")
         return Path(name)
-    shipped = config_file("personas/default.yaml").parent
-    for folder in (config_folder() / "personas", shipped):
+    for folder in _folders():
         if (folder / f"{name}.yaml").is_file():
             return folder / f"{name}.yaml"
-    known = ", ".join(sorted(path.stem for path in shipped.glob("*.yaml")))
-    raise PersonaError(f"there is no persona '{name}'; there are {known}.")
+    raise PersonaError(f"there is no persona '{name}'; there are {', '.join(known_personas())}.")

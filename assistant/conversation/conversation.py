@@ -93,6 +93,13 @@ class Conversation:
         """Whether the assistant's sound is in the air now."""
         return self._player.sounding
 
+    @property
+    def sound_left(self) -> float | None:
+        """Seconds of the answer that are still to be played; None while its end is not known."""
+        if self._turn is None or not self._turn.answer.finished:
+            return None
+        return self._player.queued / PLAYBACK_RATE
+
     def frame(self, microphone: NDArray[np.float32]) -> NDArray[np.float32]:
         """Take 20 ms of the microphone, give 20 ms of sound (reused by the next call: copy what is kept)."""
         self._t += FRAME

@@ -10,17 +10,15 @@ import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import soxr
 from numpy.typing import NDArray
 
 from assistant.audio.constants import PLAYBACK_RATE
-from engine import Sampling, Session, Token
-from voices import Clause, ClauseSplitter, Speech, WordTiming
-
-MAX_CLAUSES_AHEAD = 2
+from assistant.audio.resample import resample
+from engine import Generation, Sampling, Session, Token
+from voices import Clause, ClauseSplitter, Speech, WordTiming, at_rate
 
 
 @dataclass(frozen=True)
@@ -60,18 +58,8 @@ def resampled(speech: Speech) -> tuple[NDArray[np.float32], tuple[WordTiming, ..
     """Sound and word samples of `speech` at `PLAYBACK_RATE`."""
     if speech.sample_rate == PLAYBACK_RATE or speech.pcm.size == 0:
         return speech.pcm, speech.words
-    sound = soxr.resample(speech.pcm, speech.sample_rate, PLAYBACK_RATE).astype(np.float32)
-    ratio = PLAYBACK_RATE / speech.sample_rate
-    words = tuple(
-        WordTiming(
-            word.start_char,
-            word.end_char,
-            round(word.start_sample * ratio),
-            min(sound.size, round(word.end_sample * ratio)),
-        )
-        for word in speech.words
-    )
-    return sound, words
+    sound = resample(speech.pcm, speech.sample_rate, PLAYBACK_RATE)
+    return sound, at_rate(speech.words, speech.sample_rate, PLAYBACK_RATE)
 
 
 class Reply:
@@ -93,7 +81,8 @@ class Reply:
         self._speak = speak
         self._splitter = splitter
         self._clock = clock
-        self._tokens: Iterator[Token] | None = None
+        self._generation: Generation | None = None
+        self._tokens: Iterator[Token] = iter(())
         self._clauses: deque[Clause] = deque()
         self._text = ""
         self._token_ends: list[int] = []
@@ -130,8 +119,9 @@ class Reply:
         return self._clauses.popleft()
 
     def _decode_one(self) -> None:
-        if self._tokens is None:
-            self._tokens = iter(self.session.generate(self._sampling, cancel=self._cancelled))
+        if self._generation is None:
+            self._generation = self.session.generate(self._sampling, cancel=self._cancelled)
+            self._tokens = iter(self._generation)
         token = next(self._tokens, None)
         if token is None:
             self._decoded = True
@@ -149,15 +139,15 @@ class Reply:
         if self._first_sound is None and sound.size:
             self._first_sound = self._clock()
         placed = tuple(
-            WordTiming(w.start_char + clause.start, w.end_char + clause.start, w.start_sample, w.end_sample)
-            for w in words
+            replace(word, start_char=word.start_char + clause.start, end_char=word.end_char + clause.start)
+            for word in words
         )
         return SpokenClause(clause.text, clause.start, sound, placed)
 
     def end_decoding(self) -> None:
-        """Give the generator back to the engine (also after a cancel), so that the session may be changed."""
-        if self._tokens is not None and hasattr(self._tokens, "close"):
-            self._tokens.close()
+        """Take no more tokens: the engine stops within a step, and the session may be changed after that."""
+        if self._generation is not None:
+            self._generation.cancel()
         self._decoded = True
 
     def tokens_of(self, chars: int) -> int:

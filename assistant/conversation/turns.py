@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,10 +46,7 @@ class Answer:
         words: list[WordTiming] = []
         offset = 0
         for clause in self.clauses:
-            words += [
-                WordTiming(w.start_char, w.end_char, w.start_sample + offset, w.end_sample + offset)
-                for w in clause.words
-            ]
+            words += [_later(word, offset) for word in clause.words]
             offset += clause.sound.size
         return tuple(words)
 
@@ -63,6 +60,13 @@ class Answer:
             return 0
         loud = np.abs(self.clauses[0].sound) > AUDIBLE
         return int(loud.argmax()) if loud.any() else 0
+
+
+def _later(word: WordTiming, offset: int) -> WordTiming:
+    quiet = word.quiet_sample if word.quiet_sample < 0 else word.quiet_sample + offset
+    return replace(
+        word, start_sample=word.start_sample + offset, end_sample=word.end_sample + offset, quiet_sample=quiet
+    )
 
 
 @dataclass
@@ -120,7 +124,7 @@ class OpenTurn:
             Word(
                 text[w.start_char : w.end_char],
                 start + w.start_sample / PLAYBACK_RATE,
-                start + w.end_sample / PLAYBACK_RATE,
+                start + w.sound_end / PLAYBACK_RATE,
                 not self.interrupted or w.end_char <= heard,
             )
             for w in self.answer.words()
