@@ -35,7 +35,7 @@ class SamplingChoice(BaseModel):
     top_k: int = Field(0, ge=0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
     min_p: float = Field(0.0, ge=0.0, lt=1.0)
-    repetition_penalty: float = Field(1.1, ge=1.0, le=2.0)
+    repetition_penalty: float = Field(1.0, ge=1.0, le=2.0)
 
 
 class VoiceChoice(BaseModel):
@@ -58,6 +58,8 @@ class Persona(BaseModel):
     voice: VoiceChoice = VoiceChoice()
     sampling: SamplingChoice = SamplingChoice()
     answer_tokens: int = Field(120, ge=1, le=4096)
+    answer_sentences: int = Field(0, ge=0)
+    """Sentences after which an answer ends; 0: when the model ends it. Small models do not know when to stop."""
     patience: float = Field(1.0, ge=0.5, le=4.0)
 
     def engine_sampling(self, seed: int = 0) -> Sampling:

@@ -117,6 +117,7 @@ class Dialogue:
             self._speak,
             ClauseSplitter(),
             self._clock,
+            self._persona.answer_sentences,
         )
         return Draft(text, reply, tokens)
 

@@ -6,6 +6,7 @@ dropped one stops within a step. Steps run on the MIND lane; the pieces they ret
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_right
 from collections import deque
@@ -73,7 +74,9 @@ class Reply:
         speak: Callable[[str], Speech],
         splitter: ClauseSplitter,
         clock: Callable[[], float],
+        sentences: int = 0,
     ) -> None:
+        """`sentences`: how many the answer may have; 0 leaves it to the model."""
         self.session = session
         self.prompt_length = len(session)
         self._cancelled = threading.Event()
@@ -81,6 +84,7 @@ class Reply:
         self._speak = speak
         self._splitter = splitter
         self._clock = clock
+        self._sentences_left = sentences or sys.maxsize
         self._generation: Generation | None = None
         self._tokens: Iterator[Token] = iter(())
         self._clauses: deque[Clause] = deque()
@@ -126,13 +130,27 @@ class Reply:
         if token is None:
             self._decoded = True
             if not self._cancelled.is_set():
-                self._clauses.extend(self._splitter.finish())
+                self._queue(self._splitter.finish())
             return
         if self._first_token is None:
             self._first_token = self._clock()
         self._text += token.text
         self._token_ends.append(len(self._text))
-        self._clauses.extend(self._splitter.push(token.text))
+        self._queue(self._splitter.push(token.text))
+
+    def _queue(self, clauses: list[Clause]) -> None:
+        for clause in clauses:
+            self._clauses.append(clause)
+            self._sentences_left -= not clause.continues
+            if self._sentences_left == 0:
+                self._end_after(clause)
+                return
+
+    def _end_after(self, clause: Clause) -> None:
+        """The answer is long enough: what was decoded behind `clause` never was."""
+        self.end_decoding()
+        self._text = self._text[: clause.end]
+        del self._token_ends[bisect_right(self._token_ends, clause.end) :]
 
     def _spoken(self, clause: Clause) -> SpokenClause:
         sound, words = resampled(self._speak(clause.text))
