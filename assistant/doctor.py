@@ -244,11 +244,13 @@ def _engine(patient: Patient) -> tuple[State, str, str]:
     try:
         loaded = time.perf_counter() - begin
         session = engine.new_session()
-        prompt = engine.template.system("You are a helpful assistant.") + engine.template.user(SENTENCE)
+        template = engine.template
+        prompt = [*template.system("You are a helpful assistant."), *template.user_open(after_system=True)]
+        prompt += [*engine.tokenizer.encode(f"Repeat: {SENTENCE}"), *template.user_close_and_assistant_open()]
         begin = time.perf_counter()
-        session.append(prompt + engine.template.assistant_open())
+        session.append(prompt)
         filled = time.perf_counter()
-        tokens = sum(token.n_ids for token in session.generate(Sampling(max_tokens=16)))
+        tokens = sum(1 for _ in session.generate(Sampling(max_tokens=16)))
         done = time.perf_counter()
         session.close()
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from assistant.build import AssistantSettings, ModelPaths
 from assistant.folders import config_folder
-from assistant.models import find_model
+from assistant.models import find_model, load_catalogue
 from assistant.persona import Persona
 from assistant.settings.nested import merged
 from assistant.settings.sources import parse_overrides, read_settings
@@ -55,8 +55,9 @@ def parse_settings(overrides: Iterable[str] = ()) -> Settings:
 
 
 def voice_of(persona: Persona, settings: Settings) -> str:
-    """The voice's name: the settings' choice, else the persona's."""
-    return settings.models.voice or persona.voice.name
+    """The voice's name in the catalogue: the settings' choice, else the persona's, where "joe" means "piper-joe"."""
+    name = settings.models.voice or persona.voice.name
+    return f"piper-{name}" if f"piper-{name}" in load_catalogue().models else name
 
 
 def default_paths(persona: Persona, settings: Settings) -> ModelPaths:
