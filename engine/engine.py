@@ -62,7 +62,7 @@ class Engine:
         self.store = KVStore(model.make_cache(groups, settings.kv_dtype), settings.window_slack)
         if self.store.cache.nbytes > settings.memory_bytes:
             raise EngineError(
-                f"The back end took {self.store.cache.nbytes} bytes for pages where {settings.memory_bytes} are allowed."
+                f"The back end took {self.store.cache.nbytes} bytes for pages, {settings.memory_bytes} are allowed."
             )
         self.scheduler = Scheduler(model, self.store, settings, self.context)
         if settings.validate:

@@ -154,7 +154,7 @@ class AppendJob(Job):
         self.before = len(self.seq.ids)
         if self.before + len(self.ids) > context:
             raise ContextFull(
-                f"{self.before} + {len(self.ids)} tokens do not fit the context of {context}: compact or truncate first."
+                f"{self.before} + {len(self.ids)} tokens exceed the context of {context}: compact or truncate first."
             )
         if self.ids:
             self.seq.ids.extend(self.ids)

@@ -32,9 +32,7 @@ class Sampler:
                 np.fromiter(sampling.logit_bias.keys(), np.int64),
                 np.fromiter(sampling.logit_bias.values(), np.float32),
             )
-        self._changes = (
-            self._bias is not None or sampling.repetition_penalty != 1.0 or sampling.presence_penalty != 0.0
-        )
+        self._changes = self._bias is not None or sampling.repetition_penalty != 1.0 or sampling.presence_penalty != 0.0
 
     def choose(self, logits: np.ndarray, history: Sequence[int]) -> tuple[int, float]:
         """The next token and its log-probability under the model's own (unmodified) distribution.

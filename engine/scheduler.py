@@ -126,7 +126,8 @@ class Scheduler:
         self._drop_done()
 
     def _plan(self) -> list[Work]:
-        budget, works = self.pacer.rows(), []
+        budget = self.pacer.rows()
+        works: list[Work] = []
         order = sorted(self.jobs, key=lambda job: (job.priority, job.arrival)) if len(self.jobs) > 1 else self.jobs[:]
         for job in order:
             if job.done:
@@ -212,8 +213,10 @@ class Scheduler:
 
     def _batch(self, works: list[Work]) -> ForwardBatch:
         """Lay the works out as `ForwardBatch` describes."""
-        starts, ids, contexts, rows = [0], [], [], []
-        positions: list[np.ndarray] = []
+        starts, positions = [0], []
+        ids: list[int] = []
+        contexts: list[int] = []
+        rows: list[int] = []
         for work in works:
             begin = work.seq.filled
             ids.extend(work.seq.ids[begin : work.end])

@@ -98,7 +98,8 @@ class ScoreJob(Job):
     def wants(self, store: KVStore, budget: int) -> list[Work]:
         if self.seq.logits is None:
             return self._pending(budget)
-        works, used = [], 0
+        works: list[Work] = []
+        used = 0
         begin = len(self.seq.ids)
         for i in list(self._waiting):
             n = self._rows_needed(i)
@@ -155,5 +156,3 @@ class ScoreJob(Job):
         if not self.done:
             self._leave(store)
         super().abort(store, error)
-
-

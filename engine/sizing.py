@@ -41,11 +41,11 @@ def plan_groups(shape: ModelShape, settings: EngineSettings, context: int) -> tu
     if None in by_window:
         cost = position_bytes(shape, len(by_window[None]), settings.kv_dtype) * size
         pages[None] = int(left // cost)
-    for window, n in pages.items():
+    for kept, n in pages.items():
         if n < 2:
-            kind = "full" if window is None else "windowed"
+            kind = "full" if kept is None else "windowed"
             raise OutOfPages(
                 f"{settings.memory_bytes} bytes hold {n} pages of {size} positions for the {kind} layers: "
                 "raise memory_bytes or choose smaller pages."
             )
-    return tuple(CacheGroupSpec(tuple(by_window[window]), n, size, window) for window, n in pages.items())
+    return tuple(CacheGroupSpec(tuple(by_window[kept]), n, size, kept) for kept, n in pages.items())

@@ -39,7 +39,7 @@ class Stream(Generic[T]):
         if self._waiter is not None:
             (loop, future), self._waiter = self._waiter, None
             try:
-                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+                loop.call_soon_threadsafe(_resolve, future)
             except RuntimeError:  # the reader's loop has been closed: nobody is waiting any more
                 pass
 
@@ -67,3 +67,8 @@ class Stream(Generic[T]):
                 future: asyncio.Future[None] = loop.create_future()
                 self._waiter = (loop, future)
             await future
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -137,9 +137,7 @@ class ReferenceModel:
         last = self.norm(x[torch.from_numpy(batch.logit_rows.astype(np.int64))], self.final_norm)
         return self.linear(last, self.head).numpy()
 
-    def _write(
-        self, batch: ForwardBatch, cache: ReferenceCache, layer: int, k: torch.Tensor, v: torch.Tensor
-    ) -> None:
+    def _write(self, batch: ForwardBatch, cache: ReferenceCache, layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
         group, index = cache.slot[layer]
         size = cache.groups[group].page_size
         for s in range(len(batch.context_lens)):
@@ -159,7 +157,8 @@ class ReferenceModel:
             end = int(batch.context_lens[s])
             first_query = int(batch.positions[rows.start])
             start = 0 if window is None else max(0, first_query - window + 1)
-            table = torch.from_numpy(batch.block_tables[group][s][start // size : (end - 1) // size + 1].astype(np.int64))
+            numbers = batch.block_tables[group][s][start // size : (end - 1) // size + 1]
+            table = torch.from_numpy(numbers.astype(np.int64))
             base = start // size * size
             kv = cache.pages[group][:, index, table].flatten(1, 2)[:, : end - base].to(torch.float32)
             keys = np.arange(base, end)
@@ -169,9 +168,10 @@ class ReferenceModel:
                     low = 0 if window is None else max(0, p - window + 1)
                     out[row] = self._attend_row(q[row], kv[:, low - base : p - base + 1])
             else:
-                p = batch.positions[rows.start : rows.stop, None]
-                seen = (keys[None] <= p) & (keys[None] > (p - window if window is not None else -1))
-                out[rows.start : rows.stop] = self._attend_block(q[rows.start : rows.stop], kv, torch.from_numpy(seen))
+                at = batch.positions[rows.start : rows.stop, None]
+                seen = (keys[None] <= at) & (keys[None] > (at - window if window is not None else -1))
+                block = self._attend_block(q[rows.start : rows.stop], kv, torch.from_numpy(seen))
+                out[rows.start : rows.stop] = block
         return out
 
     def _attend_block(self, q: torch.Tensor, kv: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:

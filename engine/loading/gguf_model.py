@@ -49,12 +49,18 @@ def _sizes(path: Path, reader: QuickReader, arch: str, family: Family, tensors: 
             raise ModelFileError(f"{path} lacks the metadata {arch}.{key}.")
         return value
 
-    n_layers, hidden, n_heads = int(need("block_count")), int(need("embedding_length")), int(need("attention.head_count"))
+    n_layers, hidden, n_heads = (
+        int(need("block_count")),
+        int(need("embedding_length")),
+        int(need("attention.head_count")),
+    )
     head_dim = int(reader.value(f"{arch}.attention.key_length", hidden // n_heads))
     window = reader.value(f"{arch}.attention.sliding_window")
     windows: tuple[int | None, ...] = (None,) * n_layers
     if family is Family.GEMMA3 and window:
-        windows = gemma3_windows(n_layers, int(window), int(reader.value(f"{arch}.attention.sliding_window_pattern", 6)))
+        windows = gemma3_windows(
+            n_layers, int(window), int(reader.value(f"{arch}.attention.sliding_window_pattern", 6))
+        )
     elif family in (Family.LLAMA, Family.MISTRAL) and window:
         windows = (int(window),) * n_layers
     dim = int(reader.value(f"{arch}.rope.dimension_count", head_dim))
@@ -180,7 +186,7 @@ def _vocabulary(path: Path, reader: QuickReader) -> Vocabulary:
         raise ModelFileError(f"{path} holds no tokenizer (tokenizer.ggml.tokens is missing).")
     model = get("model")
     if model not in ("gpt2", "llama", "gemma4"):
-        raise UnsupportedModelError(f"The tokenizer type {model!r} in {path} is not supported (byte-level BPE and SentencePiece are).")
+        raise UnsupportedModelError(f"The tokenizer type {model!r} in {path} is not supported.")
     spm = model == "llama"
     bos, eos = get("bos_token_id"), get("eos_token_id")
     ends = {int(i) for i in (eos, get("eot_token_id"), get("eom_token_id")) if i is not None}

@@ -29,7 +29,7 @@ class QuickReader(GGUFReader):
         start = orig_offs + 12
         if kind is GGUFValueType.STRING:
             end = start
-            view = memoryview(self.data)
+            view = self.data.data
             for _ in range(count):
                 end += 8 + _LENGTH.unpack_from(view, end)[0]
         elif kind in self.gguf_scalar_to_np:

@@ -21,7 +21,7 @@ from kernels.contract import ABSENT, CacheGroupSpec
 
 @dataclass(frozen=True)
 class Match:
-    """Positions below `end` can be taken over; `pages[g]` maps each logical page from the present end on to its page."""
+    """Positions below `end` can be taken over; `pages[g]`: logical page -> page to take."""
 
     end: int
     pages: list[dict[int, Page]]
@@ -125,8 +125,6 @@ def _best_end(views: Seq[_View], seq: Sequence, reach: int) -> int:
         end = min([reach] + [block * size + view.valid(block) for view in views])
         if end <= seq.filled:
             break
-        if all(
-            runs[v][block] >= block - max(0, end - (view.window or 0) + 1) // size for v, view in enumerate(views)
-        ):
+        if all(runs[v][block] >= block - max(0, end - (view.window or 0) + 1) // size for v, view in enumerate(views)):
             return end
     return seq.filled

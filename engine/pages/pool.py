@@ -162,7 +162,7 @@ class PagePool:
         """Positions below `n` are valid from now on."""
         assert n <= len(page.tokens)
         page.filled = max(page.filled, n)
-    
+
     def find(self, parent: Hash, tokens: Sequence[int]) -> Found:
         """See `PrefixIndex.find`."""
         return self.index.find(parent, tokens)

@@ -23,12 +23,16 @@ def check_store(store: KVStore) -> None:
             held = [b for b, number in enumerate(seq.tables[g].tolist()) if number != ABSENT]
             owners.update(seq.tables[g][b] for b in held)
             last = -(-seq.reserved[g] // size)
-            _need(held == list(range(held[0], last)) if held else seq.reserved[g] == 0, f"gaps in a block table: {held}")
+            _need(
+                held == list(range(held[0], last)) if held else seq.reserved[g] == 0, f"gaps in a block table: {held}"
+            )
             if window is None or store.slack is None:
                 _need(not held or held[0] == 0, "a full group lost its first pages")
             elif held:
                 _need(held[0] <= max(0, seq.filled - window + 1) // size, "a live window lost a page")
-                _need(held[0] >= max(0, seq.filled - window - store.slack + 1) // size, "a page behind the window is held")
+                _need(
+                    held[0] >= max(0, seq.filled - window - store.slack + 1) // size, "a page behind the window is held"
+                )
             for b in held:
                 page = pool.pages[seq.tables[g][b]]
                 n = min(size, seq.filled - b * size)
@@ -49,7 +53,10 @@ def check_pool(pool: PagePool, owners: Counter[int]) -> None:
         for page in pages:
             _need(page.number not in listed, f"page {page.number} is indexed twice")
             listed.add(page.number)
-            _need(page.indexed and (page.parent, page.tokens[0]) == key, f"page {page.number} is indexed under a wrong key")
+            _need(
+                page.indexed and (page.parent, page.tokens[0]) == key,
+                f"page {page.number} is indexed under a wrong key",
+            )
     hashes: set[bytes] = set()
     cached = 0
     entries = set(pool._cached)

@@ -21,7 +21,7 @@ from typing import Any
 from engine.errors import TemplateError
 from engine.text.tokenizer import Tokenizer
 
-_S, _U, _A, _V, _B = "\u00abSYS\u00bb", "\u00abUSER\u00bb", "\u00abASSISTANT\u00bb", "\u00abUSER2\u00bb", "\u00abASSISTANT2\u00bb"
+_S, _U, _A, _V, _B = (f"\u00ab{name}\u00bb" for name in ("SYSTEM", "USER1", "ANSWER1", "USER2", "ANSWER2"))
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,11 @@ def _refuse(message: str) -> str:
 
 def _derive(source: str, tokenizer: Tokenizer, thinking: bool) -> Fragments:
     renderer = _Renderer(source, tokenizer, thinking)
-    system, user, answer = {"role": "system", "content": _S}, {"role": "user", "content": _U}, {"role": "assistant", "content": _A}
+    system, user, answer = (
+        {"role": "system", "content": _S},
+        {"role": "user", "content": _U},
+        {"role": "assistant", "content": _A},
+    )
     user2, answer2 = {"role": "user", "content": _V}, {"role": "assistant", "content": _B}
 
     # bos + header + S, then up to the user's words, then what a generation prompt puts behind them.
@@ -179,6 +183,7 @@ def _common_prefix(a: str, b: str) -> str:
 
 
 _CHATML = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )

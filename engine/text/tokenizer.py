@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from tokenizers import AddedToken, Tokenizer as Core, decoders, models, normalizers
+from tokenizers import AddedToken, decoders, models, normalizers
+from tokenizers import Tokenizer as Core
 from tokenizers import pre_tokenizers as _pre
 
 from engine.errors import ModelFileError
@@ -35,7 +36,7 @@ class Tokenizer:
             user = [token for token, kind in zip(vocabulary.tokens, types, strict=True) if kind == _USER]
             core.add_tokens([AddedToken(token, normalized=False) for token in user])
             self._core = core
-            self._special = {t: i for i, (t, kind) in enumerate(zip(vocabulary.tokens, types, strict=True)) if kind == _CONTROL}
+            self._special = {token: i for i, token in enumerate(vocabulary.tokens) if types[i] == _CONTROL}
             self._bytes = _byte_table(vocabulary, types)
         longest_first = sorted(self._special, key=len, reverse=True)
         self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")") if longest_first else None
