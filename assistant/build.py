@@ -20,6 +20,7 @@ from assistant.ears.gate import GateSettings
 from assistant.ears.transcriber import AsrSettings, Transcriber
 from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
+from assistant.mouth import PersonaMouth
 from assistant.persona import Persona
 from assistant.player import Output
 from assistant.timeline.events import Event, Turn
@@ -108,8 +109,7 @@ def converse(
     """A new conversation on loaded models. Prefills the persona's prompt."""
     settings = parts.settings
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
-    speed = persona.voice.speed
-    dialogue = Dialogue(parts.engine, persona, lambda text: parts.voice.synthesize(text, speed=speed), clock)
+    dialogue = Dialogue(parts.engine, persona, PersonaMouth(parts.voice, persona.voice), clock)
     patient = _patient(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, patient, output)
 

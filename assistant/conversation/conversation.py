@@ -36,6 +36,8 @@ class ConversationSettings:
     calibration: Calibration = Calibration()
     lookahead: float = 6.0
     """Seconds of sound that are made ahead of what is being heard."""
+    draft_lookahead: float = 0.6
+    """Seconds of sound of an answer that may yet be dropped."""
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
 
@@ -275,33 +277,35 @@ class Conversation:
     def _take_step(self, answer: Answer, step: ReplyStep) -> None:
         if answer.dropped:
             return
-        had = len(answer.clauses)
+        had = len(answer.pieces)
         answer.take(step)
         if self._turn is not None and self._turn.answer is answer:
             self._release(had)
         self._pump()
 
     def _release(self, start: int = 0) -> None:
-        """Give the clauses from `start` on to the player."""
+        """Give the pieces of sound from `start` on to the player."""
         turn = self._turn
         assert turn is not None
         answer = turn.answer
-        for clause in answer.clauses[start:]:
-            self._emit(EventType.ASSISTANT_TEXT, turn=turn.index, text=clause.text)
-            self._player.add(clause.sound)
+        for piece in answer.pieces[start:]:
+            if piece.clause:
+                self._emit(EventType.ASSISTANT_TEXT, turn=turn.index, text=piece.clause)
+            self._player.add(piece.sound)
         if answer.draft is not None:
             turn.tokens = answer.draft.tokens
         if answer.finished:
             self._player.complete()
 
     def _pump(self) -> None:
-        """Make the next clause when there is less sound ahead than wished for."""
+        """Make the next piece of sound when there is less of it ahead than wished for."""
         answer = self._answer
         if answer is None or answer.draft is None or answer.in_flight or answer.finished:
             return
         given = self._turn is not None and self._turn.answer is answer
-        ahead = self._player.queued if given else sum(clause.sound.size for clause in answer.clauses)
-        if ahead > self._settings.lookahead * PLAYBACK_RATE or (not given and answer.clauses):
+        ahead = self._player.queued if given else answer.samples
+        wanted = self._settings.lookahead if given else self._settings.draft_lookahead
+        if ahead > wanted * PLAYBACK_RATE:
             return
         answer.in_flight = True
         reply = answer.draft.reply

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assistant.conversation.reply import Reply
+from assistant.conversation.reply import Mouth, Reply
 from assistant.persona import Persona
 from assistant.timeline.events import Tokens
 from engine import Engine, Sampling, Session
-from voices import ClauseSplitter, Speech
+from voices import ClauseSplitter
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Dialogue:
     """The conversation's memory on one engine, for one persona."""
 
     def __init__(
-        self, engine: Engine, persona: Persona, speak: Callable[[str], Speech], clock: Callable[[], float]
+        self, engine: Engine, persona: Persona, mouth: Mouth, clock: Callable[[], float]
     ) -> None:
         self._engine = engine
         self._persona = persona
-        self._speak = speak
+        self._mouth = mouth
         self._clock = clock
         self._template = engine.template
         self._done_ids = done_ids(engine)
@@ -114,7 +114,7 @@ class Dialogue:
         reply = Reply(
             session,
             sampling or self._persona.engine_sampling(),
-            self._speak,
+            self._mouth,
             ClauseSplitter(),
             self._clock,
             self._persona.answer_sentences,

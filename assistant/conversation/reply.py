@@ -1,6 +1,6 @@
 """One answer: decoded, cut into clauses, spoken, with every word tied to its tokens.
 
-An answer is made in steps of one clause, so that a long one costs nothing until it is about to be heard, and a
+An answer is made in steps of a clause or less, so that a long one costs nothing until it is about to be heard, and a
 dropped one stops within a step. Steps run on the MIND lane; the pieces they return are immutable.
 """
 
@@ -11,28 +11,30 @@ import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assistant.audio.constants import PLAYBACK_RATE
-from assistant.audio.resample import resample
+from assistant.audio.resample import StreamResampler
 from engine import Generation, Sampling, Session, Token
-from voices import Clause, ClauseSplitter, Speech, WordTiming, at_rate
+from voices import Clause, ClauseSplitter, SpeechPiece, WordTiming, at_rate
 
 
 @dataclass(frozen=True)
-class SpokenClause:
-    """A clause of an answer with its sound.
+class SpokenPiece:
+    """A stretch of an answer's sound: a whole clause, or a part of the first one.
 
-    `words` have character offsets in the whole answer and samples at `PLAYBACK_RATE` from the clause's first sample.
+    `words`: those that begin in it, with character offsets in the whole answer and samples at `PLAYBACK_RATE` from the
+    answer's first sample.
     """
 
-    text: str
-    start: int
     sound: NDArray[np.float32]
     words: tuple[WordTiming, ...]
+    clause: str = ""
+    """The clause that begins with this piece, as the model wrote it; empty inside one."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,22 @@ class Marks:
 
 @dataclass(frozen=True)
 class ReplyStep:
-    """What one step brought: at most one clause. `finished`: no more will come."""
+    """What one step brought: at most one piece of sound. `finished`: no more will come."""
 
-    clause: SpokenClause | None
+    piece: SpokenPiece | None
     text: str
     """All of the answer decoded so far."""
     finished: bool
     marks: Marks
 
 
-def resampled(speech: Speech) -> tuple[NDArray[np.float32], tuple[WordTiming, ...]]:
-    """Sound and word samples of `speech` at `PLAYBACK_RATE`."""
-    if speech.sample_rate == PLAYBACK_RATE or speech.pcm.size == 0:
-        return speech.pcm, speech.words
-    sound = resample(speech.pcm, speech.sample_rate, PLAYBACK_RATE)
-    return sound, at_rate(speech.words, speech.sample_rate, PLAYBACK_RATE)
+class Mouth(Protocol):
+    """A voice with its manner of speaking, such as a persona's: text of a clause in, sound at its own rate out."""
+
+    sample_rate: int
+
+    def stream(self, clause: Clause, *, quickly: bool) -> Iterator[SpeechPiece]:
+        """The clause's sound in stretches; `quickly`: a short first one, for the answer's beginning."""
 
 
 class Reply:
@@ -71,7 +74,7 @@ class Reply:
         self,
         session: Session,
         sampling: Sampling,
-        speak: Callable[[str], Speech],
+        mouth: Mouth,
         splitter: ClauseSplitter,
         clock: Callable[[], float],
         sentences: int = 0,
@@ -81,7 +84,10 @@ class Reply:
         self.prompt_length = len(session)
         self._cancelled = threading.Event()
         self._sampling = sampling
-        self._speak = speak
+        self._mouth = mouth
+        self._pieces: Iterator[SpokenPiece] = iter(())
+        self._samples = 0
+        """Length of the sound made so far, at `PLAYBACK_RATE`."""
         self._splitter = splitter
         self._clock = clock
         self._sentences_left = sentences or sys.maxsize
@@ -106,12 +112,18 @@ class Reply:
         self._cancelled.set()
 
     def step(self) -> ReplyStep:
-        """Decode until a clause is whole, speak it, return it. Cancelled or at the end: nothing, `finished`."""
-        clause = self._next_clause()
-        spoken = self._spoken(clause) if clause is not None and not self._cancelled.is_set() else None
-        finished = self._cancelled.is_set() or (self._decoded and not self._clauses)
+        """Bring the next piece of sound, decoding as far as it takes. Cancelled or at the end: nothing, `finished`."""
+        piece = None
+        while piece is None and not self._cancelled.is_set():
+            piece = next(self._pieces, None)
+            if piece is None:
+                clause = self._next_clause()
+                if clause is None:
+                    break
+                self._pieces = self._spoken(clause)
+        finished = self._cancelled.is_set() or piece is None
         marks = Marks(self._first_token, self._first_clause, self._first_sound)
-        return ReplyStep(spoken, self._text, finished, marks)
+        return ReplyStep(piece, self._text, finished, marks)
 
     def _next_clause(self) -> Clause | None:
         while not self._clauses and not self._decoded:
@@ -152,15 +164,36 @@ class Reply:
         self._text = self._text[: clause.end]
         del self._token_ends[bisect_right(self._token_ends, clause.end) :]
 
-    def _spoken(self, clause: Clause) -> SpokenClause:
-        sound, words = resampled(self._speak(clause.text))
+    def _spoken(self, clause: Clause) -> Iterator[SpokenPiece]:
+        """The sound of a clause at `PLAYBACK_RATE`. Only the answer's first clause is made in stretches: there, each
+        millisecond is waited for; later a whole clause at once costs less."""
+        rate = self._mouth.sample_rate
+        resampler = StreamResampler(rate, PLAYBACK_RATE)
+        begin = self._samples
+        text = clause.text
+        for raw in self._mouth.stream(clause, quickly=begin == 0):
+            words = tuple(self._placed(word, clause.start, begin) for word in at_rate(raw.words, rate, PLAYBACK_RATE))
+            yield self._piece(resampler.push(raw.pcm), words, text)
+            text = ""
+        rest = resampler.finish()
+        if rest.size:
+            yield self._piece(rest, (), text)
+
+    def _placed(self, word: WordTiming, chars: int, samples: int) -> WordTiming:
+        quiet = word.quiet_sample if word.quiet_sample < 0 else word.quiet_sample + samples
+        return WordTiming(
+            word.start_char + chars,
+            word.end_char + chars,
+            word.start_sample + samples,
+            word.end_sample + samples,
+            quiet,
+        )
+
+    def _piece(self, sound: NDArray[np.float32], words: tuple[WordTiming, ...], clause: str) -> SpokenPiece:
+        self._samples += sound.size
         if self._first_sound is None and sound.size:
             self._first_sound = self._clock()
-        placed = tuple(
-            replace(word, start_char=word.start_char + clause.start, end_char=word.end_char + clause.start)
-            for word in words
-        )
-        return SpokenClause(clause.text, clause.start, sound, placed)
+        return SpokenPiece(sound, words, clause)
 
     def end_decoding(self) -> None:
         """Take no more tokens: the engine stops within a step, and the session may be changed after that."""

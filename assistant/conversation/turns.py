@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from assistant.audio.constants import PLAYBACK_RATE, SAMPLE_RATE
 from assistant.conversation.dialogue import Draft
-from assistant.conversation.reply import Marks, ReplyStep, SpokenClause
+from assistant.conversation.reply import Marks, ReplyStep, SpokenPiece
 from assistant.timeline.events import Latency, Tokens, Turn, Word
 from voices import WordTiming, heard_chars
 
@@ -23,11 +23,11 @@ class Answer:
     text_of_user: str
     draft: Draft | None = None
     """None until the engine has taken the prompt."""
-    clauses: list[SpokenClause] = field(default_factory=list)
+    pieces: list[SpokenPiece] = field(default_factory=list)
     text: str = ""
     marks: Marks = Marks()
     finished: bool = False
-    """No more clauses will come."""
+    """No more sound will come."""
     in_flight: bool = True
     """A job for this answer is running or queued."""
     dropped: bool = False
@@ -38,17 +38,17 @@ class Answer:
         self.text = step.text
         self.marks = step.marks
         self.finished = step.finished
-        if step.clause is not None:
-            self.clauses.append(step.clause)
+        if step.piece is not None:
+            self.pieces.append(step.piece)
+
+    @property
+    def samples(self) -> int:
+        """Length of the sound made so far, at `PLAYBACK_RATE`."""
+        return sum(piece.sound.size for piece in self.pieces)
 
     def words(self) -> tuple[WordTiming, ...]:
         """All words spoken so far: characters and samples counted from the answer's beginning."""
-        words: list[WordTiming] = []
-        offset = 0
-        for clause in self.clauses:
-            words += [_later(word, offset) for word in clause.words]
-            offset += clause.sound.size
-        return tuple(words)
+        return tuple(word for piece in self.pieces for word in piece.words)
 
     def heard(self, played: int) -> int:
         """Characters of the answer that were heard when `played` samples of it were (at `PLAYBACK_RATE`)."""
@@ -56,17 +56,10 @@ class Answer:
 
     def lead_in(self) -> int:
         """Samples of silence before the answer's first audible sample, at `PLAYBACK_RATE`."""
-        if not self.clauses:
+        if not self.pieces:
             return 0
-        loud = np.abs(self.clauses[0].sound) > AUDIBLE
+        loud = np.abs(self.pieces[0].sound) > AUDIBLE
         return int(loud.argmax()) if loud.any() else 0
-
-
-def _later(word: WordTiming, offset: int) -> WordTiming:
-    quiet = word.quiet_sample if word.quiet_sample < 0 else word.quiet_sample + offset
-    return replace(
-        word, start_sample=word.start_sample + offset, end_sample=word.end_sample + offset, quiet_sample=quiet
-    )
 
 
 @dataclass

@@ -1,0 +1,27 @@
+"""How a persona speaks: the voice with the persona's speed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from assistant.persona import VoiceChoice
+from voices import Clause, SpeechPiece, Voice
+
+
+class PersonaMouth:
+    """A voice, spoken as the persona wants it."""
+
+    def __init__(self, voice: Voice, choice: VoiceChoice) -> None:
+        self._voice = voice
+        self._choice = choice
+        self.sample_rate = voice.sample_rate
+
+    def stream(self, clause: Clause, *, quickly: bool) -> Iterator[SpeechPiece]:
+        """See `assistant.conversation.reply.Mouth`."""
+        return self._voice.stream(
+            clause.text,
+            speed=self._choice.speed,
+            continues=clause.continues,
+            first_frames=None if quickly else sys.maxsize,
+        )
