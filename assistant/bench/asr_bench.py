@@ -30,7 +30,7 @@ CLIP_FOLDERS = (
 TAIL_STEP = samples(600)
 """How much shorter the sound was when the words of the prefix were agreed on."""
 
-NOT_SPEECH = ("david4", "vk2tpm_004", "ve9qrp", "all", "beep", "tone", "silence")
+NOT_SPEECH = ("david4", "vk2tpm_004", "ve9qrp", "wav/all.", "beep", "tone", "silence/")
 """Files that are noise, tones or too long to be one utterance."""
 
 
@@ -138,4 +138,4 @@ def _timed(
 
 
 def _speech(path: Path) -> bool:
-    return not any(mark in path.stem for mark in NOT_SPEECH)
+    return not any(mark in path.as_posix() for mark in NOT_SPEECH)

@@ -84,6 +84,7 @@ class SpeechEdges:
         self._loudest_db = -120.0
         self._last_edge = at_sample
         self._last_voice = at_sample
+        self._voice_start = at_sample
         self._hangover_until = at_sample
         self.evidence = SpeechEvidence()
 
@@ -96,6 +97,11 @@ class SpeechEdges:
     def last_voice(self) -> int:
         """The sample after the last sound of speech so far."""
         return self._last_voice
+
+    @property
+    def voice_start(self) -> int:
+        """Where the present (or last) stretch of speech began."""
+        return self._voice_start
 
     def push(self, frame: np.ndarray) -> list[Edge]:
         """One frame of float32 [320]; returns the edges that became known with it."""
@@ -151,6 +157,7 @@ class SpeechEdges:
         self._above_ms = 0
         self._loudest_db = max(max(frame.levels_db) for frame in self._recent)
         self._last_edge = at
+        self._voice_start = at
         self._last_voice = now.end
         self.evidence = SpeechEvidence()
         for frame in self._recent:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assistant.ears.evidence import SpeechEvidence
-from assistant.ears.hypothesis import Hypothesis, split_words
-from assistant.ears.loops import loops
+from assistant.ears.hypothesis import NO_SPEECH, UNSURE, Hypothesis, split_words
+from assistant.ears.loops import mostly_loops
 from assistant.ears.stabiliser import bare
 
 
@@ -47,8 +47,8 @@ class GateSettings:
     """Thresholds; probabilities in [0, 1], natural log-probabilities, milliseconds."""
 
     min_voiced_ms: int = 60
-    no_speech: float = 0.6
-    unsure_logprob: float = -1.0
+    no_speech: float = NO_SPEECH
+    unsure_logprob: float = UNSURE
     """Below this together with a high no-speech probability: nothing was said."""
     hopeless_logprob: float = -1.8
     """Below this a text is not believed whatever else speaks for it."""
@@ -118,7 +118,7 @@ def _reason(heard: Hypothesis, evidence: SpeechEvidence, limits: GateSettings, h
         return Reason.EMPTY
     if evidence.voiced_ms < limits.min_voiced_ms:
         return Reason.NO_VOICE
-    if heard.looped or loops(heard.words):
+    if heard.looped or mostly_loops(heard.words):
         return Reason.REPETITION
     if heard.avg_logprob < limits.hopeless_logprob:
         return Reason.NO_SPEECH

@@ -36,15 +36,26 @@ class Hypothesis:
     language: str = "en"
     window_s: float = 30.0
     """Encoder window that gave the text."""
+    ends_at: float = 0.0
+    """Second of the sound up to which the model says it has written."""
     redone: bool = False
-    """A shorter window looped first."""
+    """A shorter window gave something doubtful first."""
 
     @property
     def words(self) -> tuple[str, ...]:
         return split_words(self.text)
 
+    @property
+    def silent(self) -> bool:
+        """The model itself thinks that nobody spoke and that its text is worth nothing."""
+        return self.no_speech_prob >= NO_SPEECH and self.avg_logprob < UNSURE
 
-EMPTY_LOGPROB = 0.0
+
+NO_SPEECH = 0.6
+"""No-speech probability of silence: necessary, and alone not sufficient, to disbelieve a text."""
+
+UNSURE = -1.0
+"""Mean log-probability below which a text is doubtful."""
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
 _WORD = re.compile(rf"[{_UNSPACED}][^\s\w]*|[^\s{_UNSPACED}]+")
@@ -58,7 +69,7 @@ def split_words(text: str) -> tuple[str, ...]:
 def join_words(words: tuple[str, ...] | list[str]) -> str:
     """Words back to text, the counterpart of `split_words`."""
     out = ""
-    for word in words:
+    for word in filter(None, words):
         tight = not out or (_is_unspaced(word[0]) and _is_unspaced(out.rstrip("。、！？,.!?")[-1:]))
         out += word if tight else " " + word
     return out

@@ -15,28 +15,43 @@ SINGLE_REPEATS = 5
 LONGEST_PHRASE = 20
 
 
-def loop_start(words: Sequence[str]) -> int | None:
-    """Index of the second round of the first loop in `words`, or None.
+MOSTLY = 0.5
 
-    Worked example: "I said stop it stop it stop it" has a phrase of two words three times in a row
-    from index 2, so the answer is 4.
+
+def looping_words(words: Sequence[str]) -> int:
+    """How many of the words are further rounds of a phrase that was said just before.
+
+    Worked example: "I said stop it stop it stop it now" has a phrase of two words three times in a row;
+    its second and third round are 4 words.
     """
     spoken = [bare(word) for word in words]
-    for start in range(len(spoken)):
-        for length in range(1, min(LONGEST_PHRASE, (len(spoken) - start) // 2) + 1):
-            phrase = spoken[start : start + length]
-            rounds = 1
-            while spoken[start + rounds * length : start + (rounds + 1) * length] == phrase:
-                rounds += 1
-            needed = SINGLE_REPEATS if length == 1 else REPEATS
-            # A run of one word is also a run of two of them: it must pass the stricter count.
-            if len(set(phrase)) == 1 and rounds * length < SINGLE_REPEATS:
-                continue
-            if rounds >= needed or (length == 1 and rounds >= SINGLE_REPEATS):
-                return start + length
-    return None
+    count = at = 0
+    while at < len(spoken):
+        length, rounds = _loop_at(spoken, at)
+        count += length * (rounds - 1)
+        at += max(1, length * rounds)
+    return count
 
 
 def loops(words: Sequence[str]) -> bool:
-    """Does the text repeat itself as nobody speaks?"""
-    return loop_start(words) is not None
+    """Does any part of the text repeat itself as people hardly do?"""
+    return looping_words(words) > 0
+
+
+def mostly_loops(words: Sequence[str]) -> bool:
+    """Is half of the text and more repetition? Then nobody said it."""
+    return bool(words) and looping_words(words) >= MOSTLY * len(words)
+
+
+def _loop_at(spoken: list[str], at: int) -> tuple[int, int]:
+    """(length of the phrase, rounds) of the loop that begins at a word; (0, 1) if none does."""
+    for length in range(1, min(LONGEST_PHRASE, (len(spoken) - at) // 2) + 1):
+        phrase = spoken[at : at + length]
+        rounds = 1
+        while spoken[at + rounds * length : at + (rounds + 1) * length] == phrase:
+            rounds += 1
+        # A run of one word is a run of two of them as well: it must pass the single word's count.
+        single = len(set(phrase)) == 1
+        if rounds >= REPEATS and (not single or rounds * length >= SINGLE_REPEATS):
+            return length, rounds
+    return 0, 1

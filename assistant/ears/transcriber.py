@@ -17,8 +17,8 @@ import numpy as np
 
 from assistant.audio.constants import SAMPLE_RATE
 from assistant.ears.errors import EarsModelError, EarsSettingsError
-from assistant.ears.hypothesis import Hypothesis, Mode, join_words, split_words
-from assistant.ears.loops import loops
+from assistant.ears.hypothesis import UNSURE, Hypothesis, Mode, join_words, split_words
+from assistant.ears.loops import loops, mostly_loops
 from assistant.ears.mel import log_mel
 from assistant.ears.vocabulary import MAX_LENGTH, WhisperVocabulary
 
@@ -41,10 +41,10 @@ class AsrSettings:
     """Silence the window must hold after the speech."""
     tokens_per_second: float = 7.0
     spare_tokens: int = 12
-    unsure_logprob: float = -1.0
+    unsure_logprob: float = UNSURE
     """Mean log-probability below which a text from a short window is not believed."""
-    silent: float = 0.6
-    """No-speech probability from which an unsure text is not worth a second try."""
+    lost_tail: float = 1.5
+    """Sound at the end that the model says it did not write down: above this, it stopped too early."""
 
     def __post_init__(self) -> None:
         if not self.languages:
@@ -149,7 +149,8 @@ class Transcriber:
             text=text,
             no_speech_prob=float(result.no_speech_prob),
             avg_logprob=float(logprob),
-            looped=len(ids) >= bound or loops(split_words(text)),
+            looped=len(ids) >= bound or mostly_loops(split_words(text)),
+            ends_at=self._vocabulary.last_time(ids, seconds),
             seconds=seconds,
             mode=mode,
             language=language,
@@ -162,12 +163,14 @@ class Transcriber:
         return min(max(whole, prefix + self.settings.spare_tokens), MAX_LENGTH // 2)
 
     def _doubtful(self, heard: Hypothesis) -> bool:
-        unsure = heard.avg_logprob < self.settings.unsure_logprob
-        silent = unsure and heard.no_speech_prob >= self.settings.silent
+        if heard.silent:
+            return False
+        circles = heard.looped or loops(heard.words)
         if heard.mode is Mode.PARTIAL:
             # The last, half-spoken word of a partial is unsure by nature: that alone costs no second try.
-            return heard.looped and not silent
-        return (heard.looped or unsure) and not silent
+            return circles
+        unsure = heard.avg_logprob < self.settings.unsure_logprob
+        return circles or unsure or heard.seconds - heard.ends_at > self.settings.lost_tail
 
     def _choose_language(self, features: Any) -> tuple[Any, str]:
         allowed = self.settings.languages

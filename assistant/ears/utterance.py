@@ -39,12 +39,35 @@ class UtteranceSettings:
     """Shortest pause that may be cut."""
     max_ms: int = 24_000
     """Without a pause it is cut by force at this length."""
+    final_mode: Mode = Mode.FINAL
     force_within_ms: int = 3_000
     """The forced cut is at the quietest spot of so much sound at the end."""
 
     def __post_init__(self) -> None:
         if not self.cut_after_ms < self.max_ms <= 28_000:
             raise EarsSettingsError("Utterances need cut_after_ms < max_ms <= 28000: Whisper hears 30 s at most.")
+
+
+UNHURRIED = UtteranceSettings(
+    first_ms=1 << 30,
+    every_ms=1 << 30,
+    pause_ms=300,
+    cut_after_ms=15_000,
+    max_ms=28_000,
+    final_mode=Mode.FULL,
+)
+"""For recordings, where nobody waits for words: no partials, long pieces, and the full window, which
+alone does not lose the end of pieces beyond 15 s."""
+
+LATEST_NOTICE = samples(320)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Silence inside the utterance, in samples of the microphone clock."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -77,7 +100,7 @@ class Transcript:
     voice_end: int = 0
     """Speech up to this sample is covered."""
     hypothesis: Hypothesis | None = None
-    """The decode behind the newest words, for the gate."""
+    """The decode behind the newest words."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -110,20 +133,25 @@ class UtteranceTranscriber:
         self._job: DecodeJob | None = None
         self._decoded_to = start
         self._final: DecodeJob | None = None
+        self._pause = Pause(start, start)
 
     @property
     def end(self) -> int:
         """The sample after the last one pushed."""
         return self._end
 
-    def push(self, pcm: np.ndarray, voice_end: int) -> None:
-        """More sound (float32 [n]); `voice_end` is the sample after the last sound of speech so far."""
+    def push(self, pcm: np.ndarray, voice_end: int, voice_start: int | None = None) -> None:
+        """More sound (float32 [n]). `voice_end`: the sample after the last sound of speech so far;
+        `voice_start`: where the present stretch of speech began, if the caller knows."""
+        silent_from, noticed = self._voice_end, self._end
         self._blocks.append(pcm)
         self._end += len(pcm)
-        resumed = voice_end > self._voice_end and self._final is not None
         self._voice_end = max(self._voice_end, min(voice_end, self._end))
-        if resumed:
-            self._resume()
+        if self._voice_end > silent_from and noticed > silent_from:
+            # A detector may notice speech 300 ms late; without better knowledge it began that early.
+            self._pause = Pause(silent_from, voice_start or max(silent_from, noticed - LATEST_NOTICE))
+            if self._final is not None:
+                self._resume()
 
     def next_job(self) -> DecodeJob | None:
         """What should be decoded now, if anything; call it after each push or result."""
@@ -131,10 +159,10 @@ class UtteranceTranscriber:
             return None
         rules = self.settings
         if self._end - self._segment_start >= samples(rules.max_ms):
-            return self._issue(Mode.FINAL, self._quietest(), cut=True)
+            return self._issue(rules.final_mode, self._quietest(), cut=True)
         silence = self._end - self._voice_end
         if silence >= samples(rules.pause_ms):
-            return None if self._covered() else self._issue(Mode.FINAL, self._end)
+            return None if self._covered() else self._issue(rules.final_mode, self._end)
         fresh = self._end - max(self._decoded_to, self._segment_start)
         needed = rules.every_ms if self._state.last or self.transcript.committed else rules.first_ms
         return self._issue(Mode.PARTIAL, self._end) if fresh >= samples(needed) else None
@@ -147,9 +175,10 @@ class UtteranceTranscriber:
         if self._covered():
             return None
         self._job = None
-        if self._end - self._segment_start > samples(self.settings.max_ms):
-            return self._issue(Mode.FINAL, self._quietest(), cut=True)
-        return self._issue(Mode.FINAL, self._end)
+        rules = self.settings
+        if self._end - self._segment_start > samples(rules.max_ms):
+            return self._issue(rules.final_mode, self._quietest(), cut=True)
+        return self._issue(rules.final_mode, self._end)
 
     def done(self, job: DecodeJob, heard: Hypothesis) -> Transcript:
         """Take the result of a job; a result that is no longer wanted changes nothing."""
@@ -157,17 +186,19 @@ class UtteranceTranscriber:
             return self.transcript
         self._job = None
         self._decoded_to = job.end
+        # A piece of nothing but noise adds nothing, whatever the model made up for it.
+        words = () if heard.silent else heard.words
         if job.cut:
-            self._commit(heard.words, job.end, heard)
-        elif job.mode is Mode.FINAL:
-            self._state = self._state.final(heard.words)
+            self._commit(words, job.end, heard)
+        elif job.mode is not Mode.PARTIAL:
+            self._state = self._state.final(words)
             resumed = self._voice_end > job.voice_end
             self._final = job
             self._show(heard, final=not resumed, voice_end=job.voice_end)
             if resumed:
                 self._resume()
         elif not heard.looped:
-            self._state = self._state.next(heard.words)
+            self._state = self._state.next(words)
             self._show(heard, final=False, voice_end=job.voice_end)
         return self.transcript
 
@@ -183,9 +214,10 @@ class UtteranceTranscriber:
         """Speech goes on after a pause whose final is known: cut there, or open its last word again."""
         final, self._final = self._final, None
         assert final is not None
-        rules = self.settings
+        rules, pause = self.settings, self._pause
         long_enough = final.end - self._segment_start >= samples(rules.cut_after_ms)
-        if long_enough and final.end - final.voice_end >= samples(rules.pause_ms):
+        clean = final.end <= pause.end and pause.end - pause.start >= samples(rules.cut_pause_ms)
+        if long_enough and clean and pause.start == final.voice_end:
             self._commit(self._state.agreement.words, final.end, self.transcript.hypothesis)
             return
         self._state = self._state.reopened()
@@ -236,8 +268,10 @@ class UtteranceTranscriber:
 
 def mend(committed: tuple[str, ...], following: tuple[str, ...]) -> tuple[str, ...]:
     """The committed words, without the full stop the model put at a cut when the sentence went on."""
-    if committed and following and committed[-1].endswith(".") and following[0][:1].islower():
-        return (*committed[:-1], committed[-1].rstrip("."))
+    if committed and following and following[0][:1].islower():
+        last = committed[-1]
+        if last.endswith(".") and last.rstrip("."):
+            return (*committed[:-1], last.rstrip("."))
     return committed
 
 

@@ -12,6 +12,9 @@ from assistant.ears.errors import EarsModelError, EarsSettingsError
 MAX_LENGTH = 448
 """Positions of Whisper's decoder; half of them may be spent on a prompt."""
 
+TIME_STEP = 0.02
+"""Seconds from one timestamp token to the next."""
+
 MAX_HOT_TOKENS = MAX_LENGTH // 4
 
 
@@ -41,6 +44,15 @@ class WhisperVocabulary:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, marks and timestamps left out."""
         return self._tokenizer.decode([i for i in ids if i < self._end]).strip()
+
+    def last_time(self, ids: Sequence[int], otherwise: float) -> float:
+        """Seconds of the last timestamp among ids; `otherwise` when there is none after the words."""
+        for token in reversed(ids):
+            if token >= self._first_time:
+                return (token - self._first_time) * TIME_STEP
+            if token < self._end:
+                return otherwise
+        return otherwise
 
     def prompt(self, language: str, hot_words: Sequence[str] = (), prefix: Sequence[int] = ()) -> list[int]:
         """Ids that start a decode: hot words as if said before, the marks, and words known already."""
