@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assistant.audio.constants import FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.audio.formats import probe, sound_frames
 from assistant.build import Parts, converse, load
@@ -22,6 +25,10 @@ from assistant.errors import CrosstalkError, ExitCode
 from assistant.persona import Persona, load_persona
 from assistant.recorder import Recorder
 from assistant.replay import ClockKind, VirtualClock, WallClock, replay
+from assistant.scenarios.expect import failures
+from assistant.scenarios.format import SUFFIXES, Scenario, load_scenario
+from assistant.scenarios.run import Session, speakers_of
+from assistant.scenarios.score import score
 from assistant.settings import default_paths, parse_settings
 from assistant.timeline.events import Event, Turn
 from assistant.timeline.html import render
@@ -50,24 +57,36 @@ class ReplayRequest:
 
 def run(request: ReplayRequest) -> Timeline:
     """Do it. Raises one-line errors for a bad recording, persona, setting or output before any model is loaded."""
-    source = probe(request.recording)
+    scenario = load_scenario(request.recording) if request.recording.suffix in SUFFIXES else None
+    about = _about(request.recording) if scenario is None else f"the scenario {scenario.name}"
     for path in (request.out, request.timeline, request.html):
         if path is not None:
             check_writable(path)
-    persona = load_persona(request.persona)
+    own = scenario is not None and request.persona == "default"
+    persona = load_persona(scenario.persona if scenario is not None and own else request.persona)
     settings = parse_settings(request.overrides)
     paths = default_paths(persona, settings)
     if not request.as_json:
-        print(f"crosstalk: {source.path.name}, {source.seconds:.1f} s ({source.kind}); loading", file=sys.stderr)
+        print(f"crosstalk: {about}; loading", file=sys.stderr)
     parts = load(paths, settings)
     try:
-        return replay_with(parts, persona, request)
+        return replay_with(parts, persona, request, scenario)
     finally:
         parts.close()
 
 
-def replay_with(parts: Parts, persona: Persona, request: ReplayRequest) -> Timeline:
-    """The run itself, on loaded models."""
+def _about(path: Path) -> str:
+    info = probe(path)
+    return f"{info.path.name}, {info.seconds:.1f} s ({info.kind})"
+
+
+def replay_with(
+    parts: Parts, persona: Persona, request: ReplayRequest, scenario: Scenario | None = None
+) -> Timeline:
+    """The run itself, on loaded models. A scenario is a microphone that listens to the answers."""
+    folder = request.recording.parent
+    session = Session(scenario, parts, speakers_of(parts, folder)) if scenario is not None else None
+    parts = parts if session is None else session.parts
     show = None if request.as_json else Lines()
     record = Timeline(
         clock=request.clock.value,
@@ -76,13 +95,20 @@ def replay_with(parts: Parts, persona: Persona, request: ReplayRequest) -> Timel
         sample_rate=PLAYBACK_RATE,
         source=request.recording.name,
     )
-    on_event, on_turn = _sinks(record, show)
+    on_event, on_turn = _sinks(record, show, session)
     clock = WallClock() if request.clock is ClockKind.WALL else VirtualClock()
     workers = ThreadWorkers(clock.wake) if request.clock is ClockKind.WALL else InlineWorkers()
     conversation = converse(parts, persona, workers, clock.now, on_event, on_turn)
     recorder = Recorder(request.out)
+
+    def on_frame(heard: NDArray[np.float32], said: NDArray[np.float32]) -> None:
+        recorder.add(heard, said)
+        if session is not None:
+            session.frame(said)
+
+    frames = sound_frames(request.recording) if session is None else session.frames(conversation)
     try:
-        replay(conversation, sound_frames(request.recording), clock, recorder.add)
+        replay(conversation, frames, clock, on_frame)
         record.complete = True
     except KeyboardInterrupt:
         print("crosstalk: stopped; what was said so far is kept", file=sys.stderr)
@@ -94,12 +120,19 @@ def replay_with(parts: Parts, persona: Persona, request: ReplayRequest) -> Timel
         _write(record, recorder, request)
     if request.as_json:
         print_json(record.as_json())
+    elif session is not None:
+        missed = failures(run := session.run(record), score(run))
+        print("\n".join(f"-- not as wished: {line}" for line in missed) or "-- all as the scenario wishes")
     return record
 
 
-def _sinks(record: Timeline, show: Lines | None) -> tuple[Callable[[Event], None], Callable[[Turn], None]]:
+def _sinks(
+    record: Timeline, show: Lines | None, session: Session | None
+) -> tuple[Callable[[Event], None], Callable[[Turn], None]]:
     def on_event(event: Event) -> None:
         record.event(event)
+        if session is not None:
+            session.event(event)
         if show is not None:
             show.event(event)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from assistant.cli import devices, doctor, models, replay, say, transcribe
+from assistant.cli import bench, devices, doctor, models, replay, say, transcribe
 
 app = typer.Typer(
     name="crosstalk",
@@ -33,5 +33,5 @@ def crosstalk(
 ) -> None: ...
 
 
-for command in (replay, say, transcribe, models, devices, doctor):
+for command in (replay, say, transcribe, models, devices, doctor, bench):
     command.register(app)
