@@ -86,6 +86,11 @@ class Player:
         """Whether sound is coming out now (at any level)."""
         return self._active and self._started and not self._held
 
+    @property
+    def ducked(self) -> bool:
+        """Whether the answer is quieter than it should be, or held."""
+        return self._held or self._target != 1.0
+
     def begin(self, *, held: bool = False) -> None:
         """Start a new, still empty answer at full level; what was there is dropped. `held`: silent until resumed."""
         self._clear()

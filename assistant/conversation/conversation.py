@@ -17,13 +17,14 @@ from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
 from assistant.conversation.dialogue import Dialogue, Draft
 from assistant.conversation.listener import Decoded, Listener
-from assistant.conversation.reply import ReplyStep
+from assistant.conversation.reply import Mouth, ReplyStep
 from assistant.conversation.turns import Answer, OpenTurn, to_seconds
 from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.overlap import same_words
+from assistant.persona import Persona
 from assistant.player import Output, Player
 from assistant.timeline.events import Event, EventType, Turn
 
@@ -40,6 +41,15 @@ class ConversationSettings:
     """Seconds of sound of an answer that may yet be dropped."""
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
+
+
+@dataclass(frozen=True)
+class Character:
+    """Who the assistant is: the persona's words, its voice, its manners."""
+
+    persona: Persona
+    mouth: Mouth
+    settings: ConversationSettings
 
 
 class Conversation:
@@ -77,6 +87,8 @@ class Conversation:
         """Start of the user's turn when it has been resumed after an answer nobody heard."""
         self._transcribed_at = 0.0
         self._listening_to = ""
+        self._next: Character | None = None
+        """Who speaks from the next turn on."""
 
     # --- what goes on outside ---------------------------------------------------------------------------------
 
@@ -117,6 +129,7 @@ class Conversation:
             done.deliver(self._failed)
         self._step(floor.Tick(self._now()))
         self._pump()
+        self._change_character()
 
     def say_text(self, text: str) -> None:
         """The user typed `text`."""
@@ -126,6 +139,11 @@ class Conversation:
     def stop(self) -> None:
         """Be silent now; what was heard is kept."""
         self._step(floor.StopRequested(self._now()))
+
+    def become(self, character: Character) -> None:
+        """Another character speaks from the next turn on; what was said stays."""
+        self._next = character
+        self._change_character()
 
     def close(self) -> None:
         """End here: an answer in the middle is cut where it was heard."""
@@ -145,6 +163,17 @@ class Conversation:
     def _emit(self, type_: EventType, **fields: object) -> None:
         self._on_event(Event(fields.pop("t", self._seconds()), type_, **fields))  # type: ignore[arg-type]
 
+    def _change_character(self) -> None:
+        if self._next is None or self._turn is not None or self._answer is not None:
+            return
+        character, self._next = self._next, None
+
+        def changed(_: None) -> None:
+            self._settings = character.settings
+            self._emit(EventType.PERSONA, text=character.persona.name)
+
+        self._workers.submit(Lane.MIND, lambda: self._dialogue.switch(character.persona, character.mouth), changed)
+
     # --- the floor --------------------------------------------------------------------------------------------
 
     def _step(self, event: floor.Event) -> None:
@@ -155,14 +184,16 @@ class Conversation:
     def _do(self, action: Action) -> None:
         match action.act:
             case Act.DUCK:
+                if not self._player.ducked:
+                    self._emit(EventType.DUCK)
                 self._player.duck()
-                self._emit(EventType.DUCK)
             case Act.HOLD:
                 self._player.hold()
                 self._emit(EventType.HOLD)
             case Act.RESUME:
+                if self._player.ducked:
+                    self._emit(EventType.RESUME)
                 self._player.resume()
-                self._emit(EventType.RESUME)
             case Act.STOP:
                 self._emit(EventType.BARGE_IN, text=action.text, turn=self._turn.index if self._turn else None)
                 self._cut_off()

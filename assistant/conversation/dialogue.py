@@ -58,7 +58,8 @@ class Dialogue:
         """Tokens forwarded for words and drafts of the open turn that are no longer part of it."""
         self._after_system = not persona.examples
         """Whether the next user turn follows the system prompt directly: some templates join the two."""
-        self.base.append(self._head_ids())
+        self._head = self._head_ids()
+        self.base.append(self._head)
 
     def _head_ids(self) -> list[int]:
         ids = self._template.system(self._persona.system)
@@ -66,6 +67,23 @@ class Dialogue:
             ids += self._template.user(example.user, after_system=number == 0)
             ids += self._template.assistant(example.assistant)
         return ids
+
+    def switch(self, persona: Persona, mouth: Mouth) -> None:
+        """Another character goes on with the same past: its own prompt, then the turns so far. No turn may be open.
+
+        The head of a character that has spoken before is still in the engine's pages; what was said since comes after
+        another head now and is computed again.
+        """
+        past = self.base.ids[len(self._head) :]
+        self._persona, self._mouth = persona, mouth
+        # The past keeps the fragments it was made of: with turns in it, a system prompt is not what comes before.
+        self._after_system = not persona.examples and not past
+        self._head = self._head_ids()
+        base = self._engine.new_session()
+        base.append(self._head + list(past))
+        self.forget_tail()
+        self.base.close()
+        self.base = base
 
     @property
     def context(self) -> int:

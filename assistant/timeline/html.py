@@ -92,7 +92,7 @@ def _x(seconds: float) -> float:
 
 def _grid(duration: float, width: int) -> Iterable[str]:
     for second in range(int(duration) + 1):
-        yield f"<line class=grid x1={_x(second)} x2={_x(second)} y1=30 y2={HEIGHT - 20} />"
+        yield f"<line class=grid x1={_x(second)} x2={_x(second)} y1=38 y2={HEIGHT - 20} />"
         yield f"<text class=soft x={_x(second) + 3} y={HEIGHT - 6}>{second} s</text>"
     for middle in (USER_MIDDLE, ASSISTANT_MIDDLE):
         yield f"<line class=grid x1={LEFT} x2={width} y1={middle} y2={middle} />"
@@ -114,7 +114,7 @@ def _latencies(turns: Sequence[Turn]) -> Iterable[str]:
         if wait is None or turn.speech_start is None:
             continue
         left, right = _x(turn.user_end), _x(turn.speech_start)
-        yield f"<rect class=gap x={left} width={max(1.0, right - left):.1f} y=30 height={HEIGHT - 60} />"
+        yield f"<rect class=gap x={left} width={max(1.0, right - left):.1f} y=38 height={HEIGHT - 68} />"
         y = (USER_MIDDLE + ASSISTANT_MIDDLE) // 2 - 6
         yield f"<text class=gap-text x={left + 2} y={y}>{wait * 1000:.0f} ms</text>"
 
@@ -125,8 +125,11 @@ def _user_words(turns: Sequence[Turn]) -> Iterable[str]:
 
 
 def _assistant_words(turns: Sequence[Turn]) -> Iterable[str]:
-    for turn in turns:
+    following = [turn.speech_start for turn in turns[1:]] + [None]
+    for turn, until in zip(turns, following, strict=True):
         for row, word in enumerate(turn.words):
+            if not word.heard and until is not None and word.end > until - 0.2:
+                break  # the next answer is drawn here; the table has all of the words
             y = ASSISTANT_MIDDLE - LANE // 2 - 8 - 14 * (row % 2)
             kind = "" if word.heard else " class=unheard"
             yield f"<text x={_x(word.start)} y={y}{kind}>{escape(word.text)}</text>"
@@ -136,10 +139,10 @@ def _markers(events: Sequence[Event]) -> Iterable[str]:
     for row, event in enumerate(event for event in events if event.type in MARKERS):
         name, label = MARKERS[event.type]
         x = _x(event.t)
-        y = 14 + 12 * (row % 2)
+        y = 12 + 11 * (row % 3)
         note = escape(f"{event.t:.2f} s {label} {event.text or event.reason or ''}".strip())
         yield (
-            f"<g><title>{note}</title><line class='marker m-{name}' x1={x} x2={x} y1=30 y2={HEIGHT - 20} />"
+            f"<g><title>{note}</title><line class='marker m-{name}' x1={x} x2={x} y1=38 y2={HEIGHT - 20} />"
             f"<text class=soft x={x + 2} y={y}>{label}</text></g>"
         )
 
