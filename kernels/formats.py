@@ -15,6 +15,7 @@ the product of an fp16 and a 6-bit number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,4 +165,4 @@ def _q5_0(raw: np.ndarray) -> Grouped8:
     return Grouped8((nibbles | bits).astype(np.int8) - np.int8(16), scales)
 
 
-_EXACT = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q4_K": _q4_k, "Q8_0": _q8_0, "Q5_0": _q5_0}
+_EXACT: dict[str, Callable[[np.ndarray], Grouped4 | Grouped8]] = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q4_K": _q4_k, "Q8_0": _q8_0, "Q5_0": _q5_0}

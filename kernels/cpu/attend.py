@@ -15,15 +15,16 @@ from enum import IntEnum
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from kernels.cpu.isa import Isa
-from kernels.cpu.vec import F16, F32, I8, I32, Emitter, Loop
+from kernels.cpu.vec import F16, F32, I8, I32, Emitter, Loop, intrinsic
 
 WIDTH = 16
 """Positions of a key block and floats of a slice of a head."""
 TOGETHER = (8, 4, 3, 2, 1)
 """Numbers of query vectors that have a loop of their own."""
+PREFETCH_AHEAD = 4096
+"""Bytes between what is used and what is asked for."""
 _V = ir.VectorType(F32, WIDTH)
 
 
@@ -80,6 +81,8 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
             base = b.add(keys, b.mul(block, block_bytes))
             rows = [b.add(queries, b.mul(b.add(first, e.i64(i)), row_bytes)) for i in range(count)]
             dims = Loop(e, 0, head_dim, init=[e.zero(F32, WIDTH)] * (count * n_together))
+            stretch = WIDTH * kind.item_bytes * n_together
+            e.prefetch(base, b.add(e.i64(PREFETCH_AHEAD), b.mul(dims.index, e.i64(stretch))), stretch)
             at = b.mul(dims.index, e.i64(WIDTH * kind.item_bytes))
             loaded = [
                 _widen(e, kind, b.add(base, b.mul(e.i64(j), block_bytes)), at) for j in range(n_together)
@@ -170,6 +173,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
             loop = Loop(e, 0, n_positions, init=init)
             base = b.add(b.add(values, b.mul(loop.index, value_bytes)), b.mul(dim, e.i64(kind.item_bytes)))
             loaded = [_widen(e, kind, base, WIDTH * kind.item_bytes * j) for j in range(width)]
+            e.prefetch(base, PREFETCH_AHEAD, WIDTH * kind.item_bytes * width)
             scale = None
             if kind is Store.I8:
                 scale = e.load(F32, value_scales, b.mul(loop.index, e.i64(4)))

@@ -15,7 +15,16 @@ from kernels.cpu import context as c
 from kernels.cpu.attend import merge, softmax_part
 from kernels.cpu.call import call8
 from kernels.cpu.phases import layer_slot, slot
-from kernels.cpu.rowops import load_f32, load_i32, load_i64, quantize_groups, store_f32, store_i32
+from kernels.cpu.rowops import (
+    copy_floats,
+    fill_floats,
+    load_f32,
+    load_i32,
+    load_i64,
+    quantize_groups,
+    store_f32,
+    store_i32,
+)
 
 _EMPTY = np.float32(-np.inf)
 
@@ -81,9 +90,14 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
             scores + 4 * first,
             4 * slots,
         )
+    begins, ends = chunk * length, (chunk + 1) * length
+    gaps = slots != length  # pages that are no multiple of 16 leave slots without a position
     for i in range(n):
         row_low, row_high = load_i32(bounds + 8 * i), load_i32(bounds + 8 * i + 4)
         row = scores + 4 * slots * i
+        if row_low <= begins and row_high >= ends and not gaps:
+            softmax_part(row, used, stats + 8 * i)
+            continue
         for part in range(parts):
             logical, offset, count, first = _chunk_parts(plan, chunk, part)
             if first >= used:
@@ -97,8 +111,7 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
             for s in range(stop, padded):
                 store_f32(_EMPTY, row + 4 * (first + s))
         softmax_part(row, used, stats + 8 * i)
-    for i in range(n * d):
-        store_f32(np.float32(0), sums + 4 * i)
+    fill_floats(sums, np.float32(0), n * d)
     for part in range(parts):
         logical, offset, count, first = _chunk_parts(plan, chunk, part)
         start = logical * size + offset
@@ -125,8 +138,7 @@ def _take_queries(context, layer, plan, row, kv_head, share, queries, bounds):
     """Copy the query vectors of one row that belong to a key/value head; note what they see."""
     d = slot(context, c.HEAD_DIM)
     source = slot(context, c.QKV) + 4 * (row * slot(context, c.QKV_WIDTH) + kv_head * share * d)
-    for i in range(share * d):
-        store_f32(load_f32(source + 4 * i), queries + 4 * i)
+    copy_floats(source, queries, share * d)
     place = load_i32(slot(context, c.POSITIONS) + 4 * row)
     window = plan_slot(plan, c.P_WINDOW)
     low = max(0, place - window + 1) if window > 0 else 0
@@ -191,8 +203,7 @@ def attend(context, layer, which, begin, end, thread):
                         out = target + 4 * i * (d + 16)
                         store_f32(load_f32(stats + 8 * q), out)
                         store_f32(load_f32(stats + 8 * q + 4), out + 4)
-                        for j in range(d):
-                            store_f32(load_f32(sums + 4 * (q * d + j)), out + 64 + 4 * j)
+                        copy_floats(sums + 4 * q * d, out + 64, d)
                 done += now
             continue
         record = plan_slot(plan, c.P_STRIPS) + 8 * (entry - n_sets)
@@ -206,8 +217,7 @@ def attend(context, layer, which, begin, end, thread):
         for i in range(n):
             store_f32(_EMPTY, total_stats + 8 * i)
             store_f32(np.float32(0), total_stats + 8 * i + 4)
-        for i in range(n * d):
-            store_f32(np.float32(0), totals + 4 * i)
+        fill_floats(totals, np.float32(0), n * d)
         low, high = load_i32(bounds), load_i32(bounds + 8 * (n - 1) + 4)
         for chunk in range(low // length, (high - 1) // length + 1):
             _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores, sums, stats, kv_head)
@@ -235,8 +245,7 @@ def gather(context, layer, which, begin, end, thread):
             for head in range(heads):
                 store_f32(_EMPTY, stats)
                 store_f32(np.float32(0), stats + 4)
-                for i in range(d):
-                    store_f32(np.float32(0), scratch + 4 * i)
+                fill_floats(scratch, np.float32(0), d)
                 for chunk in range(n):
                     part = slot(context, c.PARTS) + 4 * ((base + chunk) * heads + head) * (d + 16)
                     if load_f32(part) > _EMPTY:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.contract import KernelError, ModelShape
+from kernels.cpu.arena import Arena
 from kernels.cpu.cache import STORES
 from kernels.cpu.isa import Isa, detect
 from kernels.cpu.jit import Progress, library
@@ -26,9 +27,9 @@ def warm_up(weights: ModelWeights, progress: Progress | None = None, *, dtype: s
     lib.warm_up(lib.parts(formats, STORES[dtype]), progress)
 
 
-def _pack_layer(layer: LayerWeights) -> PackedLayer:
+def _pack_layer(layer: LayerWeights, arena: Arena) -> PackedLayer:
     vectors = {name: value for name, value in vars(layer).items() if isinstance(value, np.ndarray)}
-    return PackedLayer(tuple(pack(getattr(layer, name)) for name in MATRIX_NAMES), vectors)
+    return PackedLayer(tuple(pack(getattr(layer, name), arena) for name in MATRIX_NAMES), vectors)
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,11 @@ class CpuBackend:
             raise KernelError("The number of threads must be at least 1.")
         if shape.head_dim % 16 or shape.n_heads * shape.head_dim % 32:
             raise KernelError(f"The CPU back end needs a head size that is a multiple of 16, not {shape.head_dim}.")
-        embed = pack(weights.embed)
-        head = embed if weights.lm_head is None else pack(weights.lm_head)
-        layers = tuple(_pack_layer(layer) for layer in weights.layers)
+        arena = Arena()
+        # In the order in which a step reads them.
+        layers = tuple(_pack_layer(layer, arena) for layer in weights.layers)
+        embed = pack(weights.embed, arena)
+        head = embed if weights.lm_head is None else pack(weights.lm_head, arena)
         formats = {m.format for layer in layers for m in layer.matrices} | {embed.format, head.format}
         lib = library(isa or detect())
         lib.warm_up(lib.parts(formats, STORES["float16"]), progress)

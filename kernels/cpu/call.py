@@ -6,9 +6,8 @@ import platform
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from kernels.cpu.vec import I32, I64
+from kernels.cpu.vec import I32, I64, intrinsic
 
 _VOID = ir.VoidType()
 

@@ -24,15 +24,17 @@ from enum import IntEnum
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from kernels.cpu.isa import Isa, dot_i8, dot_u4
-from kernels.cpu.vec import F16, F32, I8, I16, I32, Emitter, Loop
+from kernels.cpu.vec import F16, F32, I8, I16, I32, Emitter, Loop, intrinsic
 
 TILE = 16
 """Outputs of one tile."""
 GROUP = 32
 """Inputs that share a scale."""
+
+PREFETCH_AHEAD = 4096
+"""Bytes between what is used and what is asked for; runs on into the next tile."""
 
 
 class Format(IntEnum):
@@ -96,6 +98,8 @@ class _Kernel:
         k = b.mul(self.groups, e.i64(GROUP))
         loop = Loop(e, 0, self.groups, init=[e.zero(F32, n)] * size)
         base = b.add(self.tile, b.mul(loop.index, e.i64(self.fmt.group_bytes)))
+        if sub == 0:
+            e.prefetch(base, PREFETCH_AHEAD, self.fmt.group_bytes)
         if self.fmt.integer:
             sums = self._integer_group(base, row, k, loop.index, loop.values, sub)
         else:

@@ -12,16 +12,18 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numba
 import platformdirs
 from llvmlite import binding
 from numba import types
-from numba.core import config
+from numba.core import config as _config
 
 from kernels.cpu import attend, attention, gemm, phases, plan, team
 from kernels.cpu.isa import Isa
 
+config: Any = _config
 Progress = Callable[[str, int, int], None]
 """Called as progress(what, done, total) before each part is compiled or loaded, and at the end."""
 

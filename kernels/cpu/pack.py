@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.contract import KernelError
+from kernels.cpu.arena import Arena
 from kernels.cpu.gemm import GROUP, TILE, Format
 from kernels.formats import Dense, Grouped4, Grouped8, runtime_format
 from kernels.weights import WeightTensor
@@ -52,12 +53,12 @@ def format_of(weights: Grouped4 | Grouped8 | Dense) -> Format:
     return Format.F16 if weights.values.dtype == np.float16 else Format.F32
 
 
-def pack(tensor: WeightTensor) -> PackedMatrix:
-    """Copy one matrix into tiles."""
+def pack(tensor: WeightTensor, arena: Arena) -> PackedMatrix:
+    """Copy one matrix into tiles, in memory of the arena."""
     weights = choose(tensor)
     fmt = format_of(weights)
     tiles = -(-tensor.rows // TILE)
-    data = np.zeros(tiles * fmt.tile_bytes(tensor.cols), np.uint8)
+    data = arena.take(tiles * fmt.tile_bytes(tensor.cols))
     groups = tensor.cols // GROUP
     if isinstance(weights, Dense):
         values = data.view(weights.values.dtype).reshape(tiles, tensor.cols, TILE)

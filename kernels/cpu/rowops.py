@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from kernels.cpu.vec import F16, F32, I8, I16, I32, I64, Emitter, Loop
+from kernels.cpu.vec import F16, F32, I8, I16, I32, I64, Emitter, Loop, intrinsic
 
 WIDTH = 16
 _V = ir.VectorType(F32, WIDTH)
@@ -65,6 +64,36 @@ def add_to(typingctx, x, y, n):
         return context.get_dummy_value()
 
     return _void(3), codegen
+
+
+@intrinsic
+def copy_floats(typingctx, source, out, n):
+    """out = source, n floats."""
+
+    def codegen(context, builder, signature, args):
+        e = Emitter(builder)
+        loop = Loop(e, 0, args[2], WIDTH)
+        at = builder.mul(loop.index, e.i64(4))
+        e.store(e.load(_V, args[0], at), args[1], at)
+        loop.close()
+        return context.get_dummy_value()
+
+    return _void(3), codegen
+
+
+@intrinsic
+def fill_floats(typingctx, out, value, n):
+    """n floats from `out` on = value."""
+
+    def codegen(context, builder, signature, args):
+        e = Emitter(builder)
+        value = e.splat(args[1], WIDTH)
+        loop = Loop(e, 0, args[2], WIDTH)
+        e.store(value, args[0], builder.mul(loop.index, e.i64(4)))
+        loop.close()
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.float32, types.int64), codegen
 
 
 @intrinsic
