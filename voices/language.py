@@ -72,9 +72,9 @@ class Language:
         if len(whole) > _LONGEST or (len(whole) > 1 and whole.startswith("0") and not fraction):
             said = self.digits(whole)
         else:
-            said = self.whole(int(whole or "0"))
+            said = self.whole(int(whole)) if whole else ""
         if fraction:
-            said += f" {self.point} {self.digits(fraction)}"
+            said = f"{said} {self.point} {self.digits(fraction)}".strip()
         return sign + said
 
     def money(self, figures: str, currency: str) -> str:
@@ -89,6 +89,7 @@ class Language:
                 said = num2words(amount, lang=self._num, to="currency", currency=currency)
                 major, comma, minor = str(said).rpartition(", ")
                 major = major.replace(",", "").replace("pounds sterling", "pounds").replace("pound sterling", "pound")
+                major = re.sub(r"\beuro$", "euros" if plain != "1" else "euro", major) if self.english else major
                 if self.english and int(plain) == 0:
                     return minor
                 return f"{major} and {minor}" if comma and self.english else str(said).replace(",", "")

@@ -71,7 +71,9 @@ def plain(source: str) -> MappedText:
     for line in source.splitlines(keepends=True):
         line_starts.append(line_starts[-1] + len(line))
     lines = [source[a:b] for a, b in zip(line_starts, line_starts[1:], strict=False)]
-    for token in _parser().parse(source.replace("\r\n", " \n").replace("\r", "\n")):
+    parsed = source.replace("\r\n", " \n").replace("\r", "\n")
+    parsed = re.sub(r"(?<=\d)\*(?=\d)", "×", parsed)  # "2*3*4" is arithmetic, not emphasis
+    for token in _parser().parse(parsed):
         if token.type == "inline":
             _inline(token, lines, line_starts, source, out)
         elif token.type == "list_item_open" and token.info and token.map:

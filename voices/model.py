@@ -16,6 +16,7 @@ from voices.errors import VoiceError
 
 _REACH = 12  # frames to either side that the decoder looks at; from 12 on the result does not change any more
 _FIRST_FRAMES = 32  # 0.37 s of sound: decoded in the time that it takes to hand it to the device
+_MOST_FRAMES = 192  # bounds the memory of a long sentence
 _BEGIN, _END, _PAD = "^", "$", "_"
 
 
@@ -92,7 +93,7 @@ class PiperModel:
         return Utterance(tuple(frames), lengths)
 
     def sound(self, utterance: Utterance, first_frames: int = _FIRST_FRAMES) -> Iterator[NDArray[np.float32]]:
-        """The utterance's samples in stretches, the first short, each next one twice as long.
+        """The utterance's samples in stretches, the first short, each next one twice as long up to 2.2 s.
 
         The stretches put together are the sound of the whole (within 1e-5: the convolutions see all they reach).
         """
@@ -100,13 +101,13 @@ class PiperModel:
             yield utterance.frames[0].reshape(-1)
             return
         total = utterance.frames[0].shape[2]
-        begin, width = 0, max(1, first_frames)
+        begin, width = 0, min(max(1, first_frames), _MOST_FRAMES)
         while begin < total:
             end = min(total, begin + width)
             if total - end < width // 2:
                 end = total  # no tiny rest
             yield self._decode(utterance, begin, end, total)
-            begin, width = end, width * 2
+            begin, width = end, min(width * 2, _MOST_FRAMES)
 
     def _decode(self, utterance: Utterance, begin: int, end: int, total: int) -> NDArray[np.float32]:
         low, high = max(0, begin - _REACH), min(total, end + _REACH)

@@ -117,6 +117,7 @@ def rules(lang: Language) -> tuple[Rule, ...]:
     common = (
         Rule(re.compile(r"\b(?:mailto:)?(?P<local>[\w.+%-]+)@(?P<host>(?:[\w-]+\.)+[a-zA-Z]{2,})"), _email),
         Rule(re.compile(rf"\b(?:https?|ftp|wss?)://(?P<host>{host}|[\w-]+){tail}"), _url),
+        Rule(re.compile(r"\b[a-z][a-z+.-]*://\S+"), lambda m, _: "a link"),
         Rule(re.compile(rf"\b(?P<host>www\.(?:[\w-]+\.)+[a-zA-Z]{{2,}}){tail}"), _url),
         Rule(
             re.compile(rf"(?<![\w.@/-])(?P<host>(?:[a-z0-9-]+\.)+(?:{'|'.join(_TLDS)}))\b(?!\.\w|@){tail}", re.I),

@@ -92,6 +92,11 @@ def _weekday(match: re.Match[str], lang: Language) -> Spoken:
     return _DAYS[match["day"].lower()]
 
 
+def _weekdays(match: re.Match[str], lang: Language) -> Spoken:
+    at = match.start("b") - match.start()
+    return [Part(f"{_DAYS[match['a'].lower()]} to", 0, at), Part(_DAYS[match["b"].lower()], at, len(match[0]))]
+
+
 def _clock(match: re.Match[str], lang: Language) -> Spoken:
     """ "9:30 a.m.", "14:05", "9:00": hours, minutes, half of the day, each over its own letters."""
     hour, minute = int(match["h"]), match["min"]
@@ -115,6 +120,10 @@ def _clock(match: re.Match[str], lang: Language) -> Spoken:
     if half:
         parts.append(Part(".".join(half.upper()), end, len(match[0])))
     return parts
+
+
+def _until(match: re.Match[str], lang: Language) -> Spoken:
+    return "to"
 
 
 def _hour_half(match: re.Match[str], lang: Language) -> Spoken:
@@ -144,6 +153,7 @@ def _months(lang: Language) -> str:
 @lru_cache(maxsize=2)
 def english() -> tuple[Rule, ...]:
     months = _months(language("en"))
+    days = "|".join(f"{d.capitalize()}" for d in sorted(_DAYS, key=len, reverse=True))
     short = "jan|feb|aug|sept|sep|oct|nov|dec|apr|jun|jul|mar"
     return (
         Rule(re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\w-]|\.\d)"), _iso),
@@ -172,6 +182,7 @@ def english() -> tuple[Rule, ...]:
             _month_year,
         ),
         Rule(re.compile(rf"\b(?P<month>(?i:{short}))\.(?=\s[a-z]|$|[,;)])"), _month_alone),
+        Rule(re.compile(rf"\b(?P<a>{days})\.?\s?[-–]\s?(?P<b>{days})\b"), _weekdays),
         Rule(re.compile(r"\b(?P<day>(?i:tues?|wed|thurs?|thu|mon|fri))\.(?=[\s,;)]|$)"), _weekday),
         Rule(
             re.compile(r"\b(?P<day>(?:Tues?|Wed|Thurs?|Thu|Mon|Fri|Sat|Sun))(?=,? (?:\d|[A-Z][a-z]{2,8}\.? \d))"),
@@ -182,6 +193,10 @@ def english() -> tuple[Rule, ...]:
             _clock,
         ),
         Rule(re.compile(rf"(?<![\w.,:])(?P<h>\d{{1,2}})\s?{_HALF}"), _hour_half),
+        Rule(
+            re.compile(r"(?:(?<=[apAP]\.[mM]\.)|(?<=[apAP][mM])|(?<=:\d\d))\s?[-–—]\s?(?=\d{1,2}[:\s]?[\dapAP])"),
+            _until,
+        ),
         Rule(re.compile(r"(?<![\w.,:])(?P<a>\d+):(?P<b>\d+)(?![:\w]|\.\d)"), _ratio),
     )
 

@@ -143,7 +143,7 @@ def _capitals(match: re.Match[str], lang: Language) -> Spoken:
     word, plural = match["w"], match["s"] or ""
     if word in _READ:
         return (word if word == "OK" else word.capitalize()) + plural.replace("’", "'")
-    if word in _SHOUTED or len(word) > 5 or _shouting(match):
+    if word in _SHOUTED or len(word) > 5 or "'" in word or "’" in word or _shouting(match):
         return word.lower() + plural
     return spelled(word) + ("'s" if plural else "")
 
@@ -214,7 +214,9 @@ def english() -> tuple[Rule, ...]:
             _roman,
         ),
         Rule(
-            re.compile(r"(?<![\w'’])(?P<w>[A-Z]{2,}(?:['’]T\b)?)(?P<s>(?:['’]?s)?)(?![\w'’-]*\d|\w)"),
+            re.compile(
+                r"(?<![\w'’])(?P<w>[A-Z]+['’](?:S|T|RE|LL|VE|M|D)\b|[A-Z]{2,})(?P<s>(?:['’]?s)?)(?![\w'’-]*\d|\w)"
+            ),
             _capitals,
         ),
         Rule(

@@ -16,45 +16,24 @@ _AFTER_YEAR = frozenset(
     "was is has as its his this thus plus versus us perhaps always sees saw and the when were will had in on at to by "
     "for from with until after before because but or that it he she they we there olympics elections".split()
 )
+_BEFORE_YEAR = frozenset("in since year until during from before after by of".split())
+_BEFORE_NUMBER = frozenset("room number code pin route flight extension port".split())
 _COUNTED = frozenset("people men women children percent dollars euros pounds".split())
 
 
 def is_year(text: str, start: int, end: int) -> bool:
     """Is the four-digit figure at `start:end` a year, by its value and what stands around it?"""
-    value = int(text[start:end])
-    if not 1100 <= value <= 2099:
-        return False
     before = re.search(r"([^\W\d_]+)[.,]?\s*[\"'(“‘]?$", text[:start])
-    if before and before[1].lower() in (
-        "room",
-        "number",
-        "code",
-        "pin",
-        "route",
-        "flight",
-        "extension",
-        "port",
-    ):
+    trigger = before[1].lower() if before else ""
+    if not (1000 if trigger in _BEFORE_YEAR else 1100) <= int(text[start:end]) <= 2099:
         return False
-    if text[start - 1 : start] in ("$", "€", "£", "#"):
+    if trigger in _BEFORE_NUMBER or text[start - 1 : start] in ("$", "€", "£", "#"):
         return False
     after = re.match(r"[ -]([a-z]+)", text[end:])
     if not after or after[1] in _AFTER_YEAR:
         return True
     counted = after[1] in _COUNTED or (after[1].endswith("s") and len(after[1]) > 3)
-    if before and before[1].lower() in (
-        "in",
-        "since",
-        "year",
-        "until",
-        "during",
-        "from",
-        "before",
-        "after",
-        "by",
-    ):
-        return not counted or before[1].lower() in ("year", "since")
-    return not counted
+    return not counted or trigger in ("year", "since")
 
 
 def _year(match: re.Match[str], lang: Language) -> Spoken:
@@ -112,8 +91,8 @@ def fraction(above: int, below: int, lang: Language) -> str:
 def _fraction(match: re.Match[str], lang: Language) -> Spoken:
     above, below = int(match["a"]), int(match["b"])
     whole = f"{lang.whole(int(match['whole']))} and " if match["whole"] else ""
-    if (above, below) == (24, 7):
-        return "twenty-four seven"
+    if (above, below) in ((24, 7), (9, 11)) or above == below:
+        return f"{lang.whole(above)} {lang.whole(below)}"
     if below == 0 or (above >= below and not whole) or below > 32 or below in (10, 1):
         return f"{whole}{lang.whole(above)} {'out of' if above <= below else 'over'} {lang.whole(below)}"
     return whole + fraction(above, below, lang)
@@ -152,6 +131,25 @@ def _pairs(match: re.Match[str], lang: Language) -> Spoken:
     return f"{lang.whole(int(head))} {'oh ' if tail[0] == '0' else ''}{lang.whole(int(tail))}"
 
 
+_DIALLED = "|".join(rf"(?<=\b{word} )" for word in ("[Cc]all", "[Dd]ial", "[Pp]in", "PIN", "[Cc]ode"))
+
+
+def _digits(match: re.Match[str], lang: Language) -> Spoken:
+    return lang.digits(match[0])
+
+
+def _scaled(match: re.Match[str], lang: Language) -> Spoken:
+    """ "10k users"; but a 10K run keeps its letter."""
+    word = {"k": "thousand", "K": "thousand", "M": "million", "B": "billion"}[match["scale"]]
+    return f"{lang.number(match['n'])} {word}"
+
+
+def _lines(match: re.Match[str], lang: Language) -> Spoken:
+    """ "1080p"."""
+    head, tail = match["n"][:-2], match["n"][-2:]
+    return f"{lang.whole(int(head))} {lang.whole(int(tail)) if tail != '00' else 'hundred'} P"
+
+
 def _numbered(match: re.Match[str], lang: Language) -> Spoken:
     return f"number {lang.number(match['n'])}"
 
@@ -175,6 +173,12 @@ def shapes() -> tuple[Rule, ...]:
         Rule(re.compile(rf"{_FREE}(?P<a>\d{{4}})\s?[-–—]\s?(?P<b>\d{{4}}|\d{{2}}){_NO_MORE}"), _years),
         Rule(re.compile(r"(?<!\w)['’]?(?P<century>(?:1[1-9]|20)?)(?P<tens>\d)0['’]?s\b"), _decade),
         Rule(re.compile(r"(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3})*|\d+)(?:st|nd|rd|th|ST|ND|RD|TH)\b"), _ordinal),
+        Rule(re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)[eE](?P<e>[-+]?\d{1,3})(?!\w)"), _scientific),
+        Rule(re.compile(rf"(?:{_DIALLED})\d{{3,8}}\b"), _digits),
+        Rule(
+            re.compile(r"(?<!\w)(?P<n>\d+(?:\.\d+)?)(?P<scale>[kKMB])(?= [a-z])(?! (?:run|race|res|video|tv))"), _scaled
+        ),
+        Rule(re.compile(r"(?<!\w)(?P<n>\d{3,4})p\b"), _lines),
         Rule(re.compile(rf"(?:#|№\s?|\bNo\.\s?|\bno\.\s?|\bNr\.\s?)(?P<n>\d+){_NO_MORE}"), _numbered),
         Rule(re.compile(r"(?:(?<=\b[Rr]oom )|(?<=\b[Ff]light )|(?<=\b[Rr]oute ))\d{3,4}\b"), _pairs),
     )
@@ -183,17 +187,16 @@ def shapes() -> tuple[Rule, ...]:
 def figures() -> tuple[Rule, ...]:
     """Every other figure; asked last."""
     return (
-        Rule(re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)[eE](?P<e>[-+]?\d{1,3})(?!\w)"), _scientific),
         Rule(
             re.compile(r"(?<![\w/.])(?:(?P<whole>\d+)\s)?(?P<a>\d{1,3})[/⁄](?P<b>\d{1,3})(?![\w/]|\.\d)"),
             _fraction,
         ),
         Rule(re.compile(rf"(?:(?P<whole>\d+)\s?)?(?P<f>[{''.join(_VULGAR)}])"), _vulgar),
-        Rule(re.compile(rf"{_FREE}(?P<a>{FIGURE})(?:[–—]|\s[–—]\s|-)(?P<b>{FIGURE})(?![\w-]|[.,]\d)"), _range),
+        Rule(re.compile(rf"(?<![\w.,-])(?P<a>{FIGURE})(?:[–—]|\s[–—]\s|-)(?P<b>{FIGURE})(?![\w-]|[.,]\d)"), _range),
         Rule(re.compile(rf"{_FREE}(?P<year>\d{{4}})(?!\w|[.,]\d|-\w)"), _year),
         Rule(re.compile(rf"{_FREE}\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_NO_MORE}"), _spaced),
         Rule(re.compile(rf"(?<![\w.,)\]])[-−+](?:{FIGURE})"), _cardinal),
-        Rule(re.compile(FIGURE), _cardinal),
+        Rule(re.compile(FIGURE + r"|(?<!\w)\.\d+"), _cardinal),
     )
 
 

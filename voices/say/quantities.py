@@ -64,6 +64,8 @@ def _money(match: re.Match[str], lang: Language) -> Spoken:
     code = _SIGNS.get(sign, sign)
     minus = f"{lang.minus} " if match["minus"] else ""
     figures, scale, upto = match["n"], match["scale"], match["upto"]
+    if re.fullmatch(r"\d+,\d\d", figures):
+        figures = figures.replace(",", ".")  # "€3,50"
     start = match.start()
     per = _PER.get(match["per"] or "", "")
     after = f" per {per}" if per else ""
@@ -129,14 +131,22 @@ def _unit(match: re.Match[str], lang: Language) -> Spoken:
 
 
 def _half(match: re.Match[str], lang: Language) -> Spoken:
-    """ "½ cup", "1/2 kg": the unit stays single."""
-    name = lang.unit(_UNITS[match["unit"]], False)
-    return f"{fraction(int(match['a']), int(match['b']), lang)} {name}"
+    """ "1/2 kg", "1 1/2 tsp": below one, the unit stays single."""
+    said = fraction(int(match["a"]), int(match["b"]), lang)
+    if not match["whole"]:
+        return f"{said} {lang.unit(_UNITS[match['unit']], False)}"
+    said = re.sub("^one ", "a ", said)
+    return f"{lang.number(match['whole'])} and {said} {lang.unit(_UNITS[match['unit']], True)}"
 
 
 def _feet(match: re.Match[str], lang: Language) -> Spoken:
     feet = f"{lang.number(match['ft'])} {'foot' if match['ft'] == '1' else 'feet'}"
     return f"{feet} {lang.number(match['inch'])}" if match["inch"] else feet
+
+
+def _feet_inches(match: re.Match[str], lang: Language) -> Spoken:
+    inches = f"{lang.number(match['inch'])} {'inch' if match['inch'] == '1' else 'inches'}"
+    return f"{lang.number(match['ft'])} {'foot' if match['ft'] == '1' else 'feet'} {inches}"
 
 
 def _inches(match: re.Match[str], lang: Language) -> Spoken:
@@ -161,7 +171,7 @@ def english() -> tuple[Rule, ...]:
     return (
         Rule(
             re.compile(
-                rf"(?P<minus>(?<!\w)[-−])?(?P<sign>{signs}|\b(?:{codes})\b\s)\s?(?P<n>{FIGURE})"
+                rf"(?P<minus>(?<!\w)[-−])?(?P<sign>{signs}|\b(?:{codes})\b\s)\s?(?P<n>\d+,\d{{2}}(?![\d.])|{FIGURE}|\.\d{{2}})"
                 rf"(?:\s?[-–—]\s?(?:{signs})?(?P<upto>{FIGURE}))?(?:[\s-]?(?P<scale>{_SCALE})\b)?{per}"
             ),
             _money,
@@ -176,16 +186,21 @@ def english() -> tuple[Rule, ...]:
             re.compile(r"(?<![\w.])(?P<ft>\d+)['′’]\s?(?:(?P<inch>\d{1,2}(?:\.\d)?)[\"″”]|(?=\s?tall))"),
             _feet,
         ),
+        Rule(re.compile(r"(?<![\w.])(?P<ft>\d+)\s?ft\.?\s(?P<inch>\d{1,2})\s?in\b\.?"), _feet_inches),
         Rule(re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)[\"″](?=[\s.,)x×]|$)"), _inches),
-        Rule(re.compile(rf"(?<![\w.,/])(?P<a>\d)/(?P<b>[2-9])\s(?P<unit>{_symbols()}){behind}"), _half),
+        Rule(
+            re.compile(rf"(?<![\w.,/])(?:(?P<whole>\d+)\s)?(?P<a>\d)/(?P<b>[2-9])\s(?P<unit>{_symbols()}){behind}"),
+            _half,
+        ),
         Rule(
             re.compile(
                 rf"(?<![\w.,])(?P<n>[-−+]?(?:{FIGURE}))(?:\s?[-–—]\s?(?P<upto>{FIGURE}))?"
                 rf"(?P<join>[ \u00a0\u202f-]?)(?P<unit>{_symbols()})(?![\w²³]|-\w){per}"
+                r"(?:(?<=[a-z])\.(?=\s[a-z\d]|[,;)]))?"
             ),
             _unit,
         ),
-        Rule(re.compile(r"(?<![\w.,])(?P<n>\d+(?:\.\d+)?)[x×](?!\w|\s?\d)"), _times),
+        Rule(re.compile(r"(?<![\w.,])(?P<n>\d+(?:\.\d+)?)[x×](?!\w|\s?[\d+=*/^-])"), _times),
         Rule(re.compile(r"(?<![\w/])(?P<unit>km/h|mph|kWh|GHz|MHz|kHz|°C|°F|m/s|km²|m²)(?!\w)"), _bare),
     )
 

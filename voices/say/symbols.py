@@ -7,7 +7,7 @@ import re
 import emoji
 
 from voices.language import Language
-from voices.say.rule import Rule, Spoken
+from voices.say.rule import Part, Rule, Spoken
 
 _BETWEEN_FIGURES = {"+": "plus", "*": "times", "×": "times", "x": "times", "·": "times", "÷": "divided by",
                     "/": "divided by", "-": "minus", "−": "minus", "=": "equals", "^": "to the power of",
@@ -21,7 +21,9 @@ _ANYWHERE = {"&": "and", "=": "equals", "≈": "about", "≠": "is not equal to"
              "α": "alpha", "β": "beta", "γ": "gamma", "λ": "lambda", "θ": "theta", "σ": "sigma", "∑": "the sum of",
              "∈": "in", "∴": "therefore"}  # fmt: skip
 _TEXT_SIGNS = frozenset("©®™‼⁉ℹ↔↕→←↑↓")  # emoji by the standard, signs in a text
-_EMOTICON = re.compile(r"(?<![\w/])(?:[:;=8xX][-^']?[)(\]\[DPpOo3/\\|*]+|<3+|\^_\^|-_-|¯\\_\(ツ\)_/¯)(?![\w/])")
+_EMOTICON = re.compile(
+    r"(?:(?<![\w/])[:;=][-^']?[)(\]\[DPpOo3/\\|*]+|(?<!\S)[8xX][-^']?[)(\]\[DPpOo3/\\|*]+|<3+|\^_\^|-_-|¯\\_\(ツ\)_/¯)(?![\w/])"
+)
 
 
 def _silent(match: re.Match[str], lang: Language) -> Spoken:
@@ -57,6 +59,25 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 
+_TEX = {"times": "times", "cdot": "times", "div": "divided by", "pm": "plus or minus", "leq": "is at most",
+        "geq": "is at least", "neq": "is not", "approx": "is about", "sqrt": "the square root of", "pi": "pi",
+        "infty": "infinity", "sum": "the sum of", "int": "the integral of", "to": "to", "alpha": "alpha",
+        "beta": "beta", "gamma": "gamma", "theta": "theta", "lambda": "lambda", "sigma": "sigma"}  # fmt: skip
+
+
+def _tex(match: re.Match[str], lang: Language) -> Spoken:
+    return _TEX.get(match["name"], "")
+
+
+def _over(match: re.Match[str], lang: Language) -> Spoken:
+    above, below = match["a"], match["b"]
+    start = match.start("b") - match.start()
+    if not (re.fullmatch(r"[\w. ]+", above) and re.fullmatch(r"[\w. ]+", below)):
+        return None
+    said = [lang.number(x) if x.isdigit() else x for x in (above, below)]
+    return [Part(f"{said[0]} over", 0, start), Part(said[1], start, len(match[0]))]
+
+
 def _raised(match: re.Match[str], lang: Language) -> Spoken:
     power = match[0].translate(_RAISED)
     return {"2": "squared", "3": "cubed"}.get(power) or f"to the {lang.number(power)}"
@@ -78,6 +99,10 @@ def shapes() -> tuple[Rule, ...]:
     """Signs that would otherwise be taken apart by the rules for figures."""
     return (
         Rule(_EMOTICON, _silent),
+        Rule(re.compile(r"\\frac\{(?P<a>[^{}]+)\}\{(?P<b>[^{}]+)\}"), _over),
+        Rule(re.compile(r"\\(?P<name>[A-Za-z]+)"), _tex),
+        Rule(re.compile(r"(?<=\d)x(?=\d)"), lambda m, _: "by"),
+        Rule(re.compile(r"(?<=\b[fghFGH])\((?P<x>[a-z])\)"), lambda m, _: f"of {m['x']}"),
         Rule(re.compile(r"(?<=[\w)])\^\{?(?P<p>-?\d+)\}?"), _power),
     )
 
@@ -88,7 +113,7 @@ def english() -> tuple[Rule, ...]:
     return (
         Rule(re.compile(rf"(?<=\d )(?P<op>{operators})(?= [\w(√-])"), _operator),
         Rule(re.compile(rf"(?<={value} )(?P<op>[=<>*≤≥≠≈±]|[<>=!]=)(?= [\w(√$-])"), _operator),
-        Rule(re.compile(r"(?<=\d)(?P<op>[+*×÷=x])(?=\d)"), _operator),
+        Rule(re.compile(r"(?<=\d)(?P<op>[+*×÷=])(?=\d)"), _operator),
         Rule(re.compile(r"(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+"), _raised),
         Rule(re.compile(r"[₀₁₂₃₄₅₆₇₈₉]+"), _lowered),
         Rule(re.compile(r"[~≈](?=\s?[\d$])"), _about),
