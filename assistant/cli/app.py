@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from assistant.cli import bench, devices, doctor, models, replay, say, transcribe
+from assistant.cli import bench, devices, doctor, models, replay, say, transcribe, web
 
 app = typer.Typer(
     name="crosstalk",
@@ -33,5 +33,5 @@ def crosstalk(
 ) -> None: ...
 
 
-for command in (replay, say, transcribe, models, devices, doctor, bench):
+for command in (web, replay, say, transcribe, models, devices, doctor, bench):
     command.register(app)

@@ -1,0 +1,1 @@
+"""`crosstalk web`: one page on this machine, its microphone and speaker reached through the browser."""
