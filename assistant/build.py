@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assistant.conversation.conversation import Conversation, ConversationSettings
+from assistant.conversation.conversation import Character, Conversation, ConversationSettings
 from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.listener import Listener
 from assistant.conversation.workers import Workers
@@ -112,6 +112,11 @@ def converse(
     dialogue = Dialogue(parts.engine, persona, PersonaMouth(parts.voice, persona.voice), clock)
     patient = _patient(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, patient, output)
+
+
+def character(parts: Parts, persona: Persona) -> Character:
+    """`persona` with a voice and manners, for `Conversation.become`."""
+    return Character(persona, PersonaMouth(parts.voice, persona.voice), _patient(parts.settings.conversation, persona))
 
 
 def _patient(settings: ConversationSettings, persona: Persona) -> ConversationSettings:
