@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.audio.speech import SpeechMaker
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -42,6 +44,14 @@ def whisper_path() -> Path:
 def piper_path() -> Path:
     """A Piper voice, an .onnx file with its .onnx.json beside it."""
     return _pulled("piper-joe")
+
+
+@pytest.fixture(scope="session")
+def speech(piper_path: Path, pytestconfig: pytest.Config) -> SpeechMaker:
+    """Makes speech for tests; synthesised once, then kept in pytest's cache folder."""
+    cache = pytestconfig.cache
+    assert cache is not None
+    return SpeechMaker(piper_path, cache.mkdir("speech"))
 
 
 @cache

@@ -11,7 +11,7 @@ import soundfile
 
 from assistant.audio.constants import FRAME, SAMPLE_RATE
 from assistant.audio.errors import SoundReadError
-from assistant.audio.resample import StreamResampler
+from assistant.audio.resample import FileResampler
 
 BLOCK_SECONDS = 1.0
 
@@ -52,7 +52,7 @@ def sound_blocks(path: str | Path, rate: int = SAMPLE_RATE) -> Iterator[np.ndarr
     """
     path = Path(path)
     with _opened(path) as file:
-        resampler = StreamResampler(file.samplerate, rate)
+        resampler = FileResampler(file.samplerate, rate)
         step = max(1, int(file.samplerate * BLOCK_SECONDS))
         heard = False
         while True:
@@ -115,9 +115,7 @@ def _opened(path: Path) -> soundfile.SoundFile:
 
 
 def _info(path: Path, file: soundfile.SoundFile) -> SoundInfo:
-    return SoundInfo(
-        path, file.samplerate, file.channels, max(0, file.frames), f"{file.format} {file.subtype}"
-    )
+    return SoundInfo(path, file.samplerate, file.channels, max(0, file.frames), f"{file.format} {file.subtype}")
 
 
 def _reason(error: soundfile.LibsndfileError) -> str:

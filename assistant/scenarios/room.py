@@ -37,7 +37,7 @@ class EchoPath:
     def __init__(self, room: Room, seed: int = 0) -> None:
         self._response = impulse_response(room, seed)
         self._drift = room.drift_ppm * 1e-6
-        self._resampler = StreamResampler(PLAYBACK_RATE, SAMPLE_RATE, "MQ")
+        self._resampler = StreamResampler(PLAYBACK_RATE, SAMPLE_RATE)
         # `pull` for frame n comes before `push` of frame n: the first pushed sample is already one frame late.
         self._line = np.zeros(max(0, samples(room.delay_ms) - FRAME), np.float32)
         self._tail = np.zeros(self._response.size - 1, np.float32)
