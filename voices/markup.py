@@ -67,12 +67,13 @@ def _parser() -> MarkdownIt:
 def plain(source: str) -> MappedText:
     """The words of a Markdown text, without its marks."""
     out = MappedText()
+    parsed = source.replace("\r\n", " \n").replace("\r", "\n")
+    parsed = re.sub(r"(?m)^(\s*[-*+]\s+)\[[ xX]\](?=\s)", r"\1   ", parsed)  # the box of a task
+    parsed = re.sub(r"(?<=\d)\*(?=\d)", "×", parsed)  # "2*3*4" is arithmetic, not emphasis
     line_starts = [0]
-    for line in source.splitlines(keepends=True):
+    for line in re.split(r"(?<=\n)", parsed):
         line_starts.append(line_starts[-1] + len(line))
     lines = [source[a:b] for a, b in zip(line_starts, line_starts[1:], strict=False)]
-    parsed = source.replace("\r\n", " \n").replace("\r", "\n")
-    parsed = re.sub(r"(?<=\d)\*(?=\d)", "×", parsed)  # "2*3*4" is arithmetic, not emphasis
     for token in _parser().parse(parsed):
         if token.type == "inline":
             _inline(token, lines, line_starts, source, out)

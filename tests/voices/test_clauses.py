@@ -142,7 +142,7 @@ PIECES = st.lists(
     st.sampled_from(
         "Dr. |Mr. |U.S. |e.g. |3.14|$3.50 |9:30 |a.m. |No. |5 |Nov. |It |it |The |I |and |because |of |to |Sure|, |. |! |? "
         "|... |… |— |; |: |\n|\n\n|`|```|```py\n|\n```\n|**|[|](|)|] |- |1. |# |> | |  |word |Word |longer words here |(a) "
-        '|"|\' |it\'s |http://a.b/c |x.y |你好。|😊 |~~~|\t'.split("|")
+        "|\"|' |it's |http://a.b/c |x.y |你好。|😊 |~~~|\t".split("|")
     ),
     max_size=40,
 ).map("".join)

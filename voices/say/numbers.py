@@ -159,7 +159,9 @@ def _cardinal(match: re.Match[str], lang: Language) -> Spoken:
 
 
 def _any_language(match: re.Match[str], lang: Language) -> Spoken:
-    text = match[0].replace(lang.group, "").replace("\u202f", "").replace("\u00a0", "")
+    if " " in match[0] and not lang.group.isspace():
+        return None
+    text = re.sub(r"\s", "", match[0].replace(lang.group, ""))
     if not re.fullmatch(rf"[-−]?\d+(?:{re.escape(lang.decimal)}\d+)?", text):
         return None
     return lang.number(text)
@@ -176,7 +178,8 @@ def shapes() -> tuple[Rule, ...]:
         Rule(re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)[eE](?P<e>[-+]?\d{1,3})(?!\w)"), _scientific),
         Rule(re.compile(rf"(?:{_DIALLED})\d{{3,8}}\b"), _digits),
         Rule(
-            re.compile(r"(?<!\w)(?P<n>\d+(?:\.\d+)?)(?P<scale>[kKMB])(?= [a-z])(?! (?:run|race|res|video|tv))"), _scaled
+            re.compile(r"(?<![\w$€£¥₹.])(?P<n>\d+(?:\.\d+)?)(?P<scale>[kKMB])(?= [a-z])(?! (?:run|race|res|video|tv))"),
+            _scaled,
         ),
         Rule(re.compile(r"(?<!\w)(?P<n>\d{3,4})p\b"), _lines),
         Rule(re.compile(rf"(?:#|№\s?|\bNo\.\s?|\bno\.\s?|\bNr\.\s?)(?P<n>\d+){_NO_MORE}"), _numbered),
@@ -201,4 +204,8 @@ def figures() -> tuple[Rule, ...]:
 
 
 def other() -> tuple[Rule, ...]:
-    return (Rule(re.compile(r"(?<![\w])[-−]?\d+(?:[.,\u00a0\u202f]\d+)*(?!\w)"), _any_language),)
+    return (
+        Rule(
+            re.compile(r"(?<![\w])[-−]?(?:\d{1,3}(?: \d{3})+(?!\d)|\d+)(?:[.,\u00a0\u202f]\d+)*(?!\w)"), _any_language
+        ),
+    )
