@@ -83,3 +83,30 @@ def play(pcm: NDArray[np.float32], rate: int, device: str | int | None = None) -
         sound.play(resample(pcm, rate, own_rate), own_rate, device=device, blocking=True)
     except (sound.PortAudioError, ValueError) as error:
         raise DeviceError(f"the speaker cannot be used ({error}); `crosstalk devices` lists what is there.") from error
+
+
+def find_device(wanted: str | int | None, *, speaker: bool) -> Device:
+    """The device of that number, or whose name contains that text (any case); None means the system's default.
+
+    Raises DeviceError, naming what there is.
+    """
+    what = "speaker" if speaker else "microphone"
+    able = [device for device in list_devices() if (device.outputs if speaker else device.inputs)]
+    if not able:
+        raise DeviceError(f"there is no {what}; plug one in, or start the sound server.")
+    if wanted is None:
+        return next((d for d in able if (d.default_output if speaker else d.default_input)), able[0])
+    text = str(wanted).strip()
+    exact = [d for d in able if text in (str(d.index), d.name)]
+    near = exact or [d for d in able if text.lower() in d.name.lower()]
+    if not near:
+        names = ", ".join(f"{d.index} {d.name}" for d in able)
+        raise DeviceError(f"there is no {what} '{wanted}'; there are: {names}.")
+    return near[0]
+
+
+def look_again() -> None:
+    """Make PortAudio list the devices anew. It ends every open stream of this process: close them first."""
+    sound = portaudio()
+    sound._terminate()
+    sound._initialize()
