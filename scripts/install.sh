@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environment if there is none and installs the project into it, editable.
-# usage: scripts/install.sh VENV [EXTRAS]      e.g. scripts/install.sh .venv test,tui
+# usage: scripts/install.sh VENV [EXTRAS]      e.g. scripts/install.sh .venv test
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$1
