@@ -7,10 +7,12 @@ to the words' own phonemes by least edit distance.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 _MOST_JOINED = 4  # words in one run, and runs of one word
+_TAILS = "ːʲˑ"
 _STRESS = str.maketrans("", "", "ˈˌː ,.;:!?ʲ")
 
 
@@ -31,7 +33,7 @@ def word_starts(phonemes: Sequence[str], words: Sequence[str], alone: Callable[[
         if sum(counts) == len(runs):
             starts = _by_count(runs, counts)
         else:
-            starts = _by_distance(phonemes, runs, [s.translate(_STRESS) for s in sounds])
+            starts = _by_distance(phonemes, runs, [_bare(s) for s in sounds])
     starts[0] = 0
     return starts
 
@@ -66,7 +68,7 @@ def _by_count(runs: list[tuple[int, int]], counts: list[int]) -> list[int]:
 
 def _by_distance(phonemes: Sequence[str], runs: list[tuple[int, int]], sounds: list[str]) -> list[int]:
     """Match runs to words in order: one to one, several words in a run, or several runs for a word."""
-    heard = ["".join(phonemes[a:b]).translate(_STRESS) for a, b in runs]
+    heard = [_bare(phonemes[a:b]) for a, b in runs]
     n_runs, n_words = len(runs), len(sounds)
     endless = float("inf")
     best = [[endless] * (n_words + 1) for _ in range(n_runs + 1)]
@@ -105,19 +107,21 @@ def _split(phonemes: Sequence[str], begin: int, end: int, sounds: Sequence[str])
     starts = [begin]
     for index in range(1, len(sounds)):
         left, right = sounds[index - 1], "".join(sounds[index:])
-        cuts = range(starts[-1], end + 1)
-        starts.append(
-            min(
-                cuts,
-                key=lambda cut: (
-                    _distance("".join(phonemes[starts[-1] : cut]).translate(_STRESS), left)  # noqa: B023
-                    + _distance("".join(phonemes[cut:end]).translate(_STRESS), right),  # noqa: B023
-                    # a stress mark belongs to the word behind it
-                    cut < end and phonemes[cut] not in "ˈˌ" and phonemes[cut - 1 : cut] != ["ˈ"],
-                ),
-            )
-        )
+        begin = starts[-1]
+
+        def misfit(cut: int, begin: int = begin, left: str = left, right: str = right) -> tuple[int, bool]:
+            before, behind = phonemes[begin:cut], phonemes[cut:end]
+            distance = _distance(_bare(before), left) + _distance(_bare(behind), right)
+            # a length mark belongs to the vowel before it, a stress mark to the syllable behind it
+            torn = bool(behind) and (behind[0] in _TAILS or unicodedata.combining(behind[0]) > 0)
+            return distance, torn or bool(before and before[-1] in "ˈˌ")
+
+        starts.append(min(range(begin, end + 1), key=misfit))
     return starts
+
+
+def _bare(phonemes: Sequence[str]) -> str:
+    return "".join(phonemes).translate(_STRESS)
 
 
 def _proportional(phonemes: Sequence[str], sounds: Sequence[str]) -> list[int]:
