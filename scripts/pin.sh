@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 {
     echo "# Exact versions the tests passed with; made by scripts/pin.sh. Used by \`make setup\`."
-    # triton is left to torch, which wants exactly one version of it. A local label (+cpu, +cu130) names a build of the same release: any of them will do.
+    # A local label (+cpu, +cu130) names a build of the same release: any of them will do.
+    # triton is left to torch, which wants exactly one version of it.
     .venv/bin/python -m pip freeze --exclude-editable --all | sed -E 's/\+[a-z0-9.]+$//' |
         grep -E '^[A-Za-z0-9_.-]+==' | grep -v -E '^(setuptools|pip|triton)=='
 } >constraints.txt
