@@ -26,13 +26,19 @@ NOTHING = Agreement((), ())
 
 
 def bare(word: str) -> str:
-    """The word as it is compared: without case, accents' encoding and surrounding punctuation.
+    """The word as it is compared: without case and without punctuation, except inside numbers.
 
-    "Don't," is "don't"; a word of nothing but punctuation is "".
+    "Don't," is "don't", "3.5." is "3.5", "U.S." is "us"; a word of nothing but punctuation is "".
     """
     folded = unicodedata.normalize("NFKC", word).casefold().replace("\u2019", "'")
-    kept = [c for c in folded if c.isalnum() or unicodedata.combining(c) or c in "'$%€£"]
-    return "".join(kept).strip("'")
+    return "".join(c for i, c in enumerate(folded) if _counts(folded, i)).strip("'")
+
+
+def _counts(text: str, at: int) -> bool:
+    character = text[at]
+    if character.isalnum() or unicodedata.combining(character) or character in "'$%€£":
+        return True
+    return text[at - 1 : at].isdigit() and text[at + 1 : at + 2].isdigit()
 
 
 def same(left: str, right: str) -> bool:

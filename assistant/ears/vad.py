@@ -41,7 +41,7 @@ class VadSettings:
     in a noisy room can look like."""
     margin_db: float = 6.0
     """A hop this far above the noise floor is sound, when the voice stands out clearly enough."""
-    clear_db: float = 18.0
+    clear_db: float = 28.0
     """Voice over noise from which levels are trusted to end speech earlier than the detector does."""
     webrtc_aggressiveness: int = 3
 
