@@ -77,6 +77,7 @@ def run(request: ReplayRequest) -> Timeline:
 
 def _about(path: Path) -> str:
     info = probe(path)
+    next(sound_frames(path))  # a file without sound is refused before the models are loaded
     return f"{info.path.name}, {info.seconds:.1f} s ({info.kind})"
 
 

@@ -150,6 +150,7 @@ class Conversation:
         if self._turn is not None:
             self._cut_off()
         self._workers.close()
+        self._dialogue.close()
 
     # --- time -------------------------------------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ class Dialogue:
         self._done_ids = done_ids(engine)
         self.base = engine.new_session()
         self._tail: Session | None = None
+        self._drafts: dict[int, Session] = {}
+        """Sessions of answers that are neither settled nor dropped."""
         self._discarded = 0
         """Tokens forwarded for words and drafts of the open turn that are no longer part of it."""
         self._after_system = not persona.examples
@@ -129,6 +131,7 @@ class Dialogue:
             after_endpoint=forwarded,
             discarded=self._discarded,
         )
+        self._drafts[id(session)] = session
         reply = Reply(
             session,
             sampling or self._persona.engine_sampling(),
@@ -144,6 +147,7 @@ class Dialogue:
         draft.reply.cancel()
         draft.reply.end_decoding()
         self._discarded += draft.tokens.after_endpoint
+        self._drafts.pop(id(draft.reply.session), None)
         draft.reply.session.close()
 
     def settle(self, draft: Draft, heard: int) -> Tokens:
@@ -155,6 +159,7 @@ class Dialogue:
         kept = reply.tokens_of(heard)
         reply.session.truncate(reply.prompt_length + kept)
         reply.session.append(self._template.assistant_close())
+        self._drafts.pop(id(reply.session), None)
         self.forget_tail()
         self.base.close()
         self.base = reply.session
@@ -169,8 +174,11 @@ class Dialogue:
             self._tail = None
 
     def close(self) -> None:
-        """Give the pages back."""
+        """Give all pages back."""
         self.forget_tail()
+        for session in self._drafts.values():
+            session.close()
+        self._drafts.clear()
         self.base.close()
 
 
