@@ -165,4 +165,10 @@ def _q5_0(raw: np.ndarray) -> Grouped8:
     return Grouped8((nibbles | bits).astype(np.int8) - np.int8(16), scales)
 
 
-_EXACT: dict[str, Callable[[np.ndarray], Grouped4 | Grouped8]] = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q4_K": _q4_k, "Q8_0": _q8_0, "Q5_0": _q5_0}
+_EXACT: dict[str, Callable[[np.ndarray], Grouped4 | Grouped8]] = {
+    "Q4_0": _q4_0,
+    "Q4_1": _q4_1,
+    "Q4_K": _q4_k,
+    "Q8_0": _q8_0,
+    "Q5_0": _q5_0,
+}

@@ -53,6 +53,7 @@ PROJ_WIDTH = 42
 ROW_BLOCK = 43  # rows a matrix tile is used for before the next tile
 
 N_LOGITS = 44
+HEAD_TERMS = 45  # int8 numbers an input of the head is written as: 2, or 1 if its weights are dense
 
 CONTEXT_SLOTS = 48
 

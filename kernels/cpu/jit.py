@@ -38,6 +38,7 @@ _PHASES = {
     "attend": attention.attend,
     "gather": attention.gather,
     "gate": phases.gate,
+    "head": phases.head,
 }
 
 

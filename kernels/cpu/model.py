@@ -86,6 +86,7 @@ class CpuModel:
         ctx[c.VOCAB_WIDTH], ctx[c.PROJ_WIDTH] = _padded(shape.vocab), _padded(shape.hidden)
         ctx[c.ACTIVATION] = 0 if shape.activation is Activation.SILU else 1
         ctx[c.ROW_BLOCK] = self._row_block
+        ctx[c.HEAD_TERMS] = 2 if self._head.format.integer else 1
         ctx[c.LAYERS] = self._table.ctypes.data
         ctx[c.FLOATS] = self._address(np.array([shape.norm_eps, shape.attn_scale, shape.embed_scale], np.float32))
         for number, layer in enumerate(self._layers):
@@ -130,7 +131,7 @@ class CpuModel:
             add(_GATE, "gate", layer)
             add(_DOWN, "linear", layer, phases.DOWN)
         add(_TOP, "enter", self.shape.n_layers, phases.TOP)
-        add(_HEAD, "linear", self.shape.n_layers, phases.HEAD)
+        add(_HEAD, "head", self.shape.n_layers)
         self._program = np.zeros((len(rows), PHASE_SLOTS), np.int64)
         self._program[:, :3] = rows
         self._kinds = np.array(kinds)
@@ -191,8 +192,9 @@ class CpuModel:
                 self._set_buffer(slot, 4 * n * width)
             for slot, width in ((c.H, shape.hidden), (c.ATT, attention), (c.ACT, shape.ffn)):
                 self._set_buffer(slot, 4 * n * width)
-                self._set_buffer(slot + 1, n * width)
-                self._set_buffer(slot + 2, 12 * n * (width // 32))
+                # Two terms a row at the top.
+                self._set_buffer(slot + 1, 2 * n * width)
+                self._set_buffer(slot + 2, 24 * n * (width // 32))
         if m > self._logit_capacity:
             self._logit_capacity = m
             self._set_buffer(c.LOGITS, 4 * m * int(ctx[c.VOCAB_WIDTH]))
@@ -249,7 +251,7 @@ class CpuModel:
         matrices = self._layers[0].matrices
         qkv = sum(matrix.tiles for matrix in matrices[:3])
         return [n, n, m, qkv * blocks, matrices[3].tiles * blocks, self.shape.ffn // 32 * blocks,
-                matrices[6].tiles * blocks, self._head.tiles * -(-m // self._row_block)]
+                matrices[6].tiles * blocks, self._head.tiles * -(-m // (self._row_block // 2))]
 
     def _plan(self, g: int, spec: CacheGroupSpec, starts: np.ndarray, positions: np.ndarray, table: np.ndarray,
               longest: int) -> int:

@@ -8,11 +8,12 @@ phase     items                           does
 ========  ==============================  =========================================================================
 embed     rows                            x = embedding * scale
 enter     rows                            x += (post norm of) the last projection; norm; round to int8
-linear    tiles x row blocks              qkv, wo, w_down or the head
+linear    tiles x row blocks              qkv, wo or w_down
 position  rows                            bias, head norms, RoPE, scale; keys and values into their pages
 attend    (chunk set | strip) x KV heads  attention (attention.py)
 gather    rows                            merge partial results; round to int8
 gate      tile pairs x row blocks         act(gate) * up; round to int8
+head      tiles x row blocks              logits
 ========  ==============================  =========================================================================
 """
 
@@ -26,6 +27,7 @@ from kernels.cpu.call import call8
 from kernels.cpu.gemm import TILE, Format
 from kernels.cpu.rowops import (
     add_to,
+    copy_floats,
     f16_to_f32,
     gated,
     load_bf16,
@@ -38,13 +40,14 @@ from kernels.cpu.rowops import (
     store_f16,
     store_f32,
     store_i8,
+    subtract_groups,
     sum_squares,
 )
 
 _BF16, _F16, _F32 = int(Format.BF16), int(Format.F16), int(Format.F32)
 _Q4H, _Q4F, _Q8H = int(Format.Q4H), int(Format.Q4F), int(Format.Q8H)
 
-QKV, OUT, DOWN, HEAD = range(4)
+QKV, OUT, DOWN = range(3)
 """`which` of `linear`."""
 BEFORE_ATTENTION, BEFORE_FFN, TOP = range(3)
 """`which` of `enter`."""
@@ -135,7 +138,9 @@ def _rms_factor(x, n, eps):
 def enter(context, layer, which, begin, end, thread):
     """Join the last projection to the residual stream, norm the result and round it.
 
-    At the top items are the rows whose logits are wanted, and the normed rows are written next to each other.
+    At the top items are the rows whose logits are wanted, and the normed rows are written next to each other.  There a
+    row is rounded in two terms, the second one what the first left over: an error in the head's input goes straight
+    into the logits, and the head alone would cause a third of the whole step's divergence from fp32.
     """
     n = slot(context, c.HIDDEN)
     eps = load_f32(slot(context, c.FLOATS))
@@ -157,8 +162,13 @@ def enter(context, layer, which, begin, end, thread):
             add_to(x, projected, n)
         h = slot(context, c.H) + 4 * item * n
         scale_by(x, norm, _rms_factor(x, n, eps), h, n)
-        meta = slot(context, c.H_META) + 12 * item * groups
-        quantize_groups(h, groups, slot(context, c.H_Q) + item * n, meta, 4 * groups)
+        terms = slot(context, c.HEAD_TERMS) if which == TOP else 1
+        for term in range(terms):
+            quants = slot(context, c.H_Q) + (item * terms + term) * n
+            meta = slot(context, c.H_META) + 12 * (item * terms + term) * groups
+            quantize_groups(h, groups, quants, meta, 4 * groups)
+            if term + 1 < terms:
+                subtract_groups(h, groups, quants, meta)
 
 
 @njit
@@ -191,30 +201,43 @@ def linear(context, layer, which, begin, end, thread):
     elif which == OUT:
         tiles = matrix(context, layer, c.M_O)[4]
         out, width, source = slot(context, c.PROJ), slot(context, c.PROJ_WIDTH), c.ATT
-    elif which == DOWN:
+    else:
         tiles = matrix(context, layer, c.M_DOWN)[4]
         out, width, source = slot(context, c.PROJ), slot(context, c.PROJ_WIDTH), c.ACT
-    else:
-        tiles = matrix(context, layer, 0)[4]
-        out, width, source = slot(context, c.LOGITS), slot(context, c.VOCAB_WIDTH), c.H
-        rows_total = slot(context, c.N_LOGITS)
     for item in range(begin, end):
         first = (item // tiles) * block
         rows = min(block, rows_total - first)
         tile = item % tiles
         target = out + tile * TILE * 4
-        number = 0
+        number = c.M_O if which == OUT else c.M_DOWN
         if which == QKV:
             number = c.M_Q
             if tile >= q_tiles + k_tiles:
                 number, tile = c.M_V, tile - q_tiles - k_tiles
             elif tile >= q_tiles:
                 number, tile = c.M_K, tile - q_tiles
-        elif which == OUT:
-            number = c.M_O
-        elif which == DOWN:
-            number = c.M_DOWN
         _multiply(context, layer, number, tile, first, rows, source, target, width * 4)
+
+
+def head(context, layer, which, begin, end, thread):
+    """Tiles of the logits: the products of a row's terms, added."""
+    rows_total = slot(context, c.N_LOGITS)
+    block = slot(context, c.ROW_BLOCK) // 2
+    terms = slot(context, c.HEAD_TERMS)
+    tiles = matrix(context, layer, 0)[4]
+    width = slot(context, c.VOCAB_WIDTH)
+    scratch = slot(context, c.SCRATCH) + thread * slot(context, c.SCRATCH_BYTES)
+    for item in range(begin, end):
+        first = (item // tiles) * block
+        rows = min(block, rows_total - first)
+        tile = item % tiles
+        # The kernel adds first_row * stride itself: start that much earlier.
+        _multiply(context, layer, 0, tile, first * terms, rows * terms, c.H, scratch - first * terms * 64, 64)
+        for r in range(rows):
+            out = slot(context, c.LOGITS) + 4 * ((first + r) * width + tile * TILE)
+            copy_floats(scratch + 64 * r * terms, out, TILE)
+            if terms == 2:
+                add_to(out, scratch + 64 * (2 * r + 1), TILE)
 
 
 def gate(context, layer, which, begin, end, thread):

@@ -132,6 +132,26 @@ def quantize_groups(typingctx, x, groups, quants, meta, plane):
     return _void(5), codegen
 
 
+@intrinsic
+def subtract_groups(typingctx, x, groups, quants, meta):
+    """x -= scale * quants: what rounding left of `groups` x 32 floats."""
+
+    def codegen(context, builder, signature, args):
+        e, b = Emitter(builder), builder
+        x, groups, quants, meta = args
+        loop = Loop(e, 0, groups)
+        scale = e.splat(b.fneg(e.load(F32, meta, b.mul(loop.index, e.i64(4)))), WIDTH)
+        for half in range(2):
+            small = e.load(ir.VectorType(I8, WIDTH), quants, b.add(b.mul(loop.index, e.i64(32)), e.i64(16 * half)))
+            wide = b.sitofp(b.sext(small, ir.VectorType(I32, WIDTH)), _V)
+            at = b.add(b.mul(loop.index, e.i64(128)), e.i64(64 * half))
+            e.store(e.fma(wide, scale, e.load(_V, x, at)), x, at)
+        loop.close()
+        return context.get_dummy_value()
+
+    return _void(4), codegen
+
+
 @intrinsic(prefer_literal=True)
 def gated(typingctx, kind, gate, up, out, n):
     """out = act(gate) * up for n floats; kind 0: SiLU, 1: GELU (tanh form).  Both are x / (1 + exp(-y))."""

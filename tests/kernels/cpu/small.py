@@ -25,7 +25,9 @@ LLAMA = ModelShape(
 SHAPES = {
     "llama": LLAMA,
     "multi-head": replace(LLAMA, n_kv_heads=3, tied_embeddings=False),
-    "qwen2": replace(LLAMA, qkv_bias=True, n_heads=4, n_kv_heads=2, head_dim=48, layers=(LayerSpec(replace(ROPE, dim=48)),) * 2),
+    "qwen2": replace(
+        LLAMA, qkv_bias=True, n_heads=4, n_kv_heads=2, head_dim=48, layers=(LayerSpec(replace(ROPE, dim=48)),) * 2
+    ),
     "qwen3": replace(LLAMA, qk_norm=True, n_heads=2, head_dim=64, layers=(LayerSpec(replace(ROPE, dim=64)),) * 2),
     "mistral": replace(LLAMA, layers=(LayerSpec(ROPE, window=24),) * 2),
     "gemma3": replace(
@@ -48,8 +50,11 @@ def weights_for(shape: ModelShape, kind: str = "Q8_0", seed: int = 0) -> ModelWe
         values = (rng.standard_normal((rows, cols)) * cols**-0.5).astype(np.float32)
         return stored(values, kind)
 
-    def vector(n: int, wanted: bool = True, around: float = 1.0) -> np.ndarray | None:
-        return (around + 0.1 * rng.standard_normal(n)).astype(np.float32) if wanted else None
+    def vector(n: int) -> np.ndarray:
+        return (1 + 0.1 * rng.standard_normal(n)).astype(np.float32)
+
+    def optional(n: int, wanted: bool, less: float = 0.0) -> np.ndarray | None:
+        return vector(n) - np.float32(less) if wanted else None
 
     def layer() -> LayerWeights:
         q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
@@ -59,9 +64,10 @@ def weights_for(shape: ModelShape, kind: str = "Q8_0", seed: int = 0) -> ModelWe
             wo=matrix(shape.hidden, q),
             w_gate=matrix(shape.ffn, shape.hidden), w_up=matrix(shape.ffn, shape.hidden),
             w_down=matrix(shape.hidden, shape.ffn),
-            bq=vector(q, shape.qkv_bias, 0), bk=vector(kv, shape.qkv_bias, 0), bv=vector(kv, shape.qkv_bias, 0),
-            q_norm=vector(shape.head_dim, shape.qk_norm), k_norm=vector(shape.head_dim, shape.qk_norm),
-            post_attn_norm=vector(shape.hidden, shape.post_norms), post_ffn_norm=vector(shape.hidden, shape.post_norms),
+            bq=optional(q, shape.qkv_bias, 1), bk=optional(kv, shape.qkv_bias, 1), bv=optional(kv, shape.qkv_bias, 1),
+            q_norm=optional(shape.head_dim, shape.qk_norm), k_norm=optional(shape.head_dim, shape.qk_norm),
+            post_attn_norm=optional(shape.hidden, shape.post_norms),
+            post_ffn_norm=optional(shape.hidden, shape.post_norms),
         )
 
     return ModelWeights(
@@ -79,7 +85,7 @@ def stored(values: np.ndarray, kind: str) -> WeightTensor:
     from gguf import GGMLQuantizationType, quantize
 
     raw = quantize(values, GGMLQuantizationType[kind])
-    return WeightTensor(raw.view(np.uint8).reshape(len(values), -1), *values.shape, gguf_type=kind)
+    return WeightTensor(raw.view(np.uint8).reshape(len(values), -1), len(values), values.shape[1], kind)
 
 
 def cache_groups(shape: ModelShape, n_pages: int, page_size: int) -> tuple[CacheGroupSpec, ...]:
