@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -179,7 +179,7 @@ class Voice:
         seed: int = 0,
         name_emoji: bool = False,
         first_frames: int | None = None,
-    ) -> Iterator[SpeechPiece]:
+    ) -> Generator[SpeechPiece, None, None]:
         """The sound of `synthesize` (within 1e-5) in stretches, each made when it is asked for.
 
         Closing the iterator stops the work. `first_frames`: length of the first stretch in frames of 256 samples.
