@@ -125,18 +125,24 @@ export class Timeline {
   }
 
   marks(c, x, top, bottom, colour) {
-    let free = -1000;
+    const seen = this.events.map((event) => [x(event.t), ...MARKS[event.event]]).filter(([at]) => at >= 0);
     c.setLineDash([3, 3]);
-    for (const event of this.events) {
-      const at = x(event.t);
-      if (at < 0) continue;
-      const [tone, label] = MARKS[event.event];
-      c.strokeStyle = c.fillStyle = colour(tone);
+    for (const [at, tone] of seen) {
+      c.strokeStyle = colour(tone);
       this.line(c, at, top - 4, bottom);
-      if (at < free) continue; // two labels in one place are none
-      c.fillText(label, at - 2, top - 8);
-      free = at + c.measureText(label).width + 4;
     }
     c.setLineDash([]);
+    // Two labels in one place are none: what matters more is written first.
+    const taken = [];
+    for (const wanted of ["bad", "good", "warn"]) {
+      for (const [at, tone, label] of seen) {
+        const width = c.measureText(label).width + 6;
+        const free = taken.every(([from, to]) => at + width < from || at > to);
+        if (tone !== wanted || !free) continue;
+        c.fillStyle = colour(tone);
+        c.fillText(label, at - 2, top - 8);
+        taken.push([at, at + width]);
+      }
+    }
   }
 }
