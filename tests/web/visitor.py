@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from assistant.web.messages import FRAME_BYTES
 
@@ -52,7 +53,7 @@ class Visitor:
         self.socket: ClientConnection = self._open.enter_context(
             connect(
                 f"ws://127.0.0.1:{port}/talk",
-                origin=origin or f"http://127.0.0.1:{port}",  # type: ignore[arg-type]
+                origin=Origin(origin or f"http://127.0.0.1:{port}"),
                 additional_headers={"Cookie": cookie},
                 open_timeout=20,
             )
