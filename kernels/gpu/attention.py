@@ -33,6 +33,7 @@ import triton.language as tl
 
 from kernels.gpu.launch import launch, power_of_two
 from kernels.gpu.rowops import NO_QUANT
+from kernels.gpu.unfold import store_unfolded
 
 MERGE = 16
 """Splits that `combine` takes at a time."""
@@ -105,9 +106,9 @@ def attend_kernel(
 
 @triton.jit
 def combine_kernel(
-    part_values, part_sums, positions, rows, out, max_splits,
+    part_values, part_sums, positions, rows, out, unfolded, max_splits,
     HEADS: tl.constexpr, D: tl.constexpr, BLOCK_D: tl.constexpr, WINDOW: tl.constexpr, SPLIT: tl.constexpr,
-    CHUNK: tl.constexpr,
+    CHUNK: tl.constexpr, UNFOLD: tl.constexpr,
 ):  # fmt: skip
     """Merge a row's splits by their log-sum-exp: one program a listed row (-1 = padding) and head.
 
@@ -140,7 +141,10 @@ def combine_kernel(
             part = tl.load(part_values + place[:, None] * D + d[None, :], mask=mask, other=0.0)
             values = values * fade + tl.sum(part * share[:, None], 0)
             largest = peak
-        tl.store(out + head * D + d, (values / total).to(out.dtype.element_ty), mask=d < D)
+        result = values / total
+        tl.store(out + head * D + d, result.to(out.dtype.element_ty), mask=d < D)
+        if UNFOLD:
+            store_unfolded(unfolded, tl.program_id(1) * D + d, result, d < D, HEADS * D, BLOCK_D)
 
 
 @dataclass(frozen=True)
@@ -235,18 +239,23 @@ def combine(
     positions: torch.Tensor,
     rows: torch.Tensor,
     out: torch.Tensor,
+    unfolded: torch.Tensor | None = None,
 ) -> None:
-    """Merge the splits of the listed rows into out [R, heads, D]."""
+    """Merge the splits of the listed rows into out [R, heads, D].
+
+    `unfolded` receives the only row once more, as `kernels.gpu.unfold` lays it out; D must then be a power of two.
+    """
     part_values, part_sums = partial
     launch(
         combine_kernel,
         (len(rows), shape.heads),
         {
             "part_values": part_values, "part_sums": part_sums, "positions": positions, "rows": rows, "out": out,
-            "max_splits": part_sums.shape[2],
+            "unfolded": unfolded, "max_splits": part_sums.shape[2],
         },
         {
             "HEADS": shape.heads, "D": shape.head_dim, "BLOCK_D": power_of_two(shape.head_dim, 16),
             "WINDOW": shape.window or 0, "SPLIT": shape.split, "CHUNK": MERGE,
+            "UNFOLD": unfolded is not None,
         },
     )  # fmt: skip

@@ -20,7 +20,8 @@ from kernels.gpu.plan import PlanShape
 from kernels.gpu.rowops import add_norm, embed, gate, rope_write_kernel
 from kernels.gpu.sampling import RowSampling, choose, pack_sampling
 from kernels.gpu.settings import GpuSettings
-from kernels.gpu.weights import DeviceLayer, DeviceWeights
+from kernels.gpu.unfold import room
+from kernels.gpu.weights import DeviceDense, DeviceLayer, DeviceMatrix, DeviceWeights
 
 MAX_CHOICES = 1024
 """Rows for which a step may choose tokens."""
@@ -154,17 +155,19 @@ class GpuModel:
         added: torch.Tensor | None = None
         post: torch.Tensor | None = None
         for number, layer in enumerate(weights.layers):
-            add_norm(x, added, post, layer.attn_norm, shape.norm_eps, h)
+            folds = self._unfolded(rows, *layer.qkv)
+            add_norm(x, added, post, layer.attn_norm, shape.norm_eps, h, unfolded=folds)
             group = cache.slot[number][0]
-            q = self._project(h, layer, number, inputs, cache, angles[shape.layers[number].rope])
-            mixed = self._attend(q, number, inputs.groups[group], inputs.positions, cache, partials[group])
-            a = self._linear(mixed.view(rows, -1), layer)
-            add_norm(x, a, layer.post_attn_norm, layer.ffn_norm, shape.norm_eps, h)
-            added, post = self._feed_forward(h, layer), layer.post_ffn_norm
+            q = self._project(h, folds, layer, number, inputs, cache, angles[shape.layers[number].rope])
+            a = self._attend(q, layer, number, inputs.groups[group], inputs.positions, cache, partials[group])
+            folds = self._unfolded(rows, *layer.gate_up)
+            add_norm(x, a, layer.post_attn_norm, layer.ffn_norm, shape.norm_eps, h, unfolded=folds)
+            added, post = self._feed_forward(h, folds, layer), layer.post_ffn_norm
         last = self._empty(len(inputs.logit_rows), shape.hidden)
-        add_norm(x, added, post, weights.final_norm, shape.norm_eps, last, inputs.logit_rows)
+        folds = self._unfolded(len(last), weights.lm_head)
+        add_norm(x, added, post, weights.final_norm, shape.norm_eps, last, inputs.logit_rows, folds)
         logits = self._empty(len(last), shape.vocab, torch.float32)
-        linear(last, weights.lm_head, logits, batch_invariant=self.settings.batch_invariant)
+        linear(last, weights.lm_head, logits, batch_invariant=self.settings.batch_invariant, unfolded=folds)
         if inputs.sampling is None:
             return logits
         ids = torch.empty_like(self.last_ids) if dry else self.last_ids
@@ -173,6 +176,12 @@ class GpuModel:
 
     def _empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> torch.Tensor:
         return torch.empty((rows, width), dtype=dtype or self.settings.compute.torch, device=self.device)
+
+    def _unfolded(self, rows: int, *consumers: DeviceMatrix) -> torch.Tensor | None:
+        """A buffer for the unfolded row that grouped GEMVs read, where there is one row and such a consumer."""
+        if rows != 1 or self.settings.batch_invariant or all(isinstance(m, DeviceDense) for m in consumers):
+            return None
+        return room(consumers[0].cols, self.device)
 
     def _wide_type(self, rows: int) -> torch.dtype:
         """Type of a linear layer's result: fp32 where rows are few, the compute type where bytes count (cuBLAS)."""
@@ -194,6 +203,7 @@ class GpuModel:
     def _project(
         self,
         h: torch.Tensor,
+        folds: torch.Tensor | None,
         layer: DeviceLayer,
         number: int,
         inputs: StepInputs,
@@ -204,7 +214,7 @@ class GpuModel:
         shape, rows = self.shape, len(h)
         heads = shape.n_heads + 2 * shape.n_kv_heads
         qkv = self._empty(rows, heads * shape.head_dim, self._wide_type(rows))
-        linear_parts(h, layer.qkv, qkv, batch_invariant=self.settings.batch_invariant)
+        linear_parts(h, layer.qkv, qkv, batch_invariant=self.settings.batch_invariant, unfolded=folds)
         q = torch.empty((rows, shape.n_heads, shape.head_dim), dtype=cache.query_dtype, device=self.device)
         pages, spec = cache.layer(number), cache.groups[cache.slot[number][0]]
         table = inputs.groups[cache.slot[number][0]].table
@@ -230,16 +240,23 @@ class GpuModel:
     def _attend(
         self,
         q: torch.Tensor,
+        layer: DeviceLayer,
         number: int,
         group: GroupInputs,
         positions: torch.Tensor,
         cache: GpuCache,
         partial: Partial | None,
     ) -> torch.Tensor:
-        """Attention of one layer: out [R, heads, D] in the compute type."""
-        fixed, pages = self.attention_shape(number, cache), cache.layer(number)
-        out = torch.empty(q.shape, dtype=self.settings.compute.torch, device=self.device)
-        return attend_group(fixed, q, pages, group, positions, partial, out)
+        """Attention of one layer and its output projection: [R, hidden]."""
+        rows, fixed = len(q), self.attention_shape(number, cache)
+        mixed = torch.empty(q.shape, dtype=self.settings.compute.torch, device=self.device)
+        folds = None
+        if partial is not None and fixed.head_dim >= 32 and power_of_two(fixed.head_dim) == fixed.head_dim:
+            folds = self._unfolded(rows, layer.wo)
+        attend_group(fixed, q, cache.layer(number), group, positions, partial, mixed, folds)
+        out = self._empty(rows, self.shape.hidden, self._wide_type(rows))
+        linear(mixed.view(rows, -1), layer.wo, out, batch_invariant=self.settings.batch_invariant, unfolded=folds)
+        return out
 
     def attention_shape(self, number: int, cache: GpuCache) -> AttentionShape:
         """What is fixed for one layer."""
@@ -255,19 +272,16 @@ class GpuModel:
             quant=cache.quant,
         )
 
-    def _linear(self, mixed: torch.Tensor, layer: DeviceLayer) -> torch.Tensor:
-        out = self._empty(len(mixed), self.shape.hidden, self._wide_type(len(mixed)))
-        linear(mixed, layer.wo, out, batch_invariant=self.settings.batch_invariant)
-        return out
-
-    def _feed_forward(self, h: torch.Tensor, layer: DeviceLayer) -> torch.Tensor:
+    def _feed_forward(self, h: torch.Tensor, folds: torch.Tensor | None, layer: DeviceLayer) -> torch.Tensor:
+        """down(act(gate) * up): [R, hidden]."""
         rows, shape, steady = len(h), self.shape, self.settings.batch_invariant
         pair = self._empty(rows, 2 * shape.ffn, self._wide_type(rows))
-        linear_parts(h, layer.gate_up, pair, batch_invariant=steady)
+        linear_parts(h, layer.gate_up, pair, batch_invariant=steady, unfolded=folds)
         gated = self._empty(rows, shape.ffn)
-        gate(pair, shape.activation is Activation.GELU_TANH, gated)
+        folds = self._unfolded(rows, layer.w_down)
+        gate(pair, shape.activation is Activation.GELU_TANH, gated, folds)
         out = self._empty(rows, shape.hidden, self._wide_type(rows))
-        linear(gated, layer.w_down, out, batch_invariant=steady)
+        linear(gated, layer.w_down, out, batch_invariant=steady, unfolded=folds)
         return out
 
 
@@ -279,11 +293,11 @@ def attend_group(
     positions: torch.Tensor,
     partial: Partial | None,
     out: torch.Tensor,
-) -> torch.Tensor:
-    """All items of one layer and the merge of the split ones; returns `out`."""
+    unfolded: torch.Tensor | None = None,
+) -> None:
+    """All items of one layer and the merge of the split ones, into out [R, heads, D] (and `unfolded`, one row)."""
     if partial is not None:
         attend(shape, q, pages, group.table, positions, group.narrow, partial=partial)
         attend(shape, q, pages, group.table, positions, group.wide, partial=partial)
-        combine(shape, partial, positions, group.merged_rows, out)
+        combine(shape, partial, positions, group.merged_rows, out, unfolded)
     attend(shape, q, pages, group.table, positions, group.walk, out=out)
-    return out

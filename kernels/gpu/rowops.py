@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.launch import launch, power_of_two
+from kernels.gpu.unfold import store_unfolded
 from kernels.gpu.weights import DeviceDense, DeviceGrouped4, DeviceGrouped8, DeviceMatrix
 
 NO_QUANT = tl.constexpr(0)
@@ -89,9 +90,9 @@ def embed(tokens: torch.Tensor, last_ids: torch.Tensor, table: DeviceMatrix, sca
 
 @triton.jit
 def add_norm_kernel(
-    x, added, post_weight, weight, rows, out,
+    x, added, post_weight, weight, rows, out, unfolded,
     K: tl.constexpr, EPS: tl.constexpr, HAS_ADDED: tl.constexpr, HAS_POST: tl.constexpr, HAS_ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    UNFOLD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """x += [rms(added) * post_weight | added]; out = rms(x) * weight.  One program a row.
 
@@ -116,6 +117,8 @@ def add_norm_kernel(
     spread = tl.rsqrt(tl.sum(value * value, 0) / K + EPS)
     normed = value * spread * tl.load(weight + k, mask=inside, other=0.0)
     tl.store(out + place * K + k, normed.to(out.dtype.element_ty), mask=inside)
+    if UNFOLD:
+        store_unfolded(unfolded, k, normed, inside, K, BLOCK)
 
 
 def add_norm(
@@ -126,16 +129,21 @@ def add_norm(
     eps: float,
     out: torch.Tensor,
     rows: torch.Tensor | None = None,
+    unfolded: torch.Tensor | None = None,
 ) -> None:
-    """Residual and RMS norm in one pass: x fp32 [R, H] in place, `added` [R, H], `out` [R or len(rows), H]."""
+    """Residual and RMS norm in one pass: x fp32 [R, H] in place, `added` [R, H], `out` [R or len(rows), H].
+
+    `unfolded` receives the result once more, as `kernels.gpu.unfold` lays it out, when `out` is a single row.
+    """
     width = x.shape[1]
     launch(
         add_norm_kernel,
         (len(out),),
-        {"x": x, "added": added, "post_weight": post_weight, "weight": weight, "rows": rows, "out": out},
+        {"x": x, "added": added, "post_weight": post_weight, "weight": weight, "rows": rows, "out": out,
+         "unfolded": unfolded},
         {
             "K": width, "EPS": float(eps), "HAS_ADDED": added is not None, "HAS_POST": post_weight is not None,
-            "HAS_ROWS": rows is not None, "BLOCK": power_of_two(width),
+            "HAS_ROWS": rows is not None, "UNFOLD": unfolded is not None, "BLOCK": power_of_two(width, 32),
         },
         num_warps=8 if width > 2048 else 4,
     )  # fmt: skip
@@ -205,7 +213,9 @@ def rope_write_kernel(
 
 
 @triton.jit
-def gate_kernel(pair, out, N: tl.constexpr, GELU: tl.constexpr, BLOCK: tl.constexpr):
+def gate_kernel(
+    pair, out, unfolded, N: tl.constexpr, GELU: tl.constexpr, UNFOLD: tl.constexpr, BLOCK: tl.constexpr
+):
     """out = act(gate) * up over rows [gate | up] of 2 N.  Moves R*N*(4 + 4 + e) bytes (e for 4 after cuBLAS)."""
     row = tl.program_id(0).to(tl.int64)
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -219,10 +229,17 @@ def gate_kernel(pair, out, N: tl.constexpr, GELU: tl.constexpr, BLOCK: tl.conste
     # Both are gate * sigmoid(2 * inner): tanh(x) = 2 * sigmoid(2x) - 1.
     value = gate / (1.0 + tl.exp(-2.0 * inner)) * up
     tl.store(out + row * N + n, value.to(out.dtype.element_ty), mask=inside)
+    if UNFOLD:
+        store_unfolded(unfolded, n, value, inside, N, BLOCK)
 
 
-def gate(pair: torch.Tensor, gelu: bool, out: torch.Tensor) -> None:
-    """SwiGLU or GeGLU (tanh form): pair [R, 2 N] -> out [R, N]."""
+def gate(pair: torch.Tensor, gelu: bool, out: torch.Tensor, unfolded: torch.Tensor | None = None) -> None:
+    """SwiGLU or GeGLU (tanh form): pair [R, 2 N] -> out [R, N], and unfolded when R is 1."""
     n = out.shape[1]
-    block = min(1024, power_of_two(n))
-    launch(gate_kernel, (len(out), triton.cdiv(n, block)), {"pair": pair, "out": out}, {"N": n, "GELU": gelu, "BLOCK": block})
+    block = min(1024, power_of_two(n, 32))
+    launch(
+        gate_kernel,
+        (len(out), triton.cdiv(n, block)),
+        {"pair": pair, "out": out, "unfolded": unfolded},
+        {"N": n, "GELU": gelu, "UNFOLD": unfolded is not None, "BLOCK": block},
+    )
