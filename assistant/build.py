@@ -14,13 +14,14 @@ from typing import Any
 from assistant.conversation.conversation import Character, Conversation, ConversationSettings
 from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.listener import Listener
+from assistant.conversation.reply import Mouth
 from assistant.conversation.workers import Workers
 from assistant.ears.edges import SpeechEdges
 from assistant.ears.gate import GateSettings
 from assistant.ears.transcriber import AsrSettings, Transcriber
 from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
-from assistant.mouth import PersonaMouth
+from assistant.mouth import PersonaMouth, SilentMouth
 from assistant.persona import Persona
 from assistant.player import Output
 from assistant.timeline.events import Event, Turn
@@ -105,18 +106,24 @@ def converse(
     on_event: Callable[[Event], None] = lambda event: None,
     on_turn: Callable[[Turn], None] = lambda turn: None,
     output: Output | None = None,
+    *,
+    silent: bool = False,
 ) -> Conversation:
-    """A new conversation on loaded models. Prefills the persona's prompt."""
+    """A new conversation on loaded models. Prefills the persona's prompt. `silent`: answers are text only."""
     settings = parts.settings
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
-    dialogue = Dialogue(parts.engine, persona, PersonaMouth(parts.voice, persona.voice), clock)
+    dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock)
     patient = _patient(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, patient, output)
 
 
-def character(parts: Parts, persona: Persona) -> Character:
+def character(parts: Parts, persona: Persona, *, silent: bool = False) -> Character:
     """`persona` with a voice and manners, for `Conversation.become`."""
-    return Character(persona, PersonaMouth(parts.voice, persona.voice), _patient(parts.settings.conversation, persona))
+    return Character(persona, _mouth(parts, persona, silent=silent), _patient(parts.settings.conversation, persona))
+
+
+def _mouth(parts: Parts, persona: Persona, *, silent: bool) -> Mouth:
+    return SilentMouth() if silent else PersonaMouth(parts.voice, persona.voice)
 
 
 def _patient(settings: ConversationSettings, persona: Persona) -> ConversationSettings:

@@ -1,10 +1,13 @@
-"""How a persona speaks: the voice with the persona's speed."""
+"""How a persona speaks: the voice with the persona's speed; or not aloud at all."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 
+import numpy as np
+
+from assistant.audio.constants import PLAYBACK_RATE
 from assistant.persona import VoiceChoice
 from voices import Clause, SpeechPiece, Voice
 
@@ -25,3 +28,13 @@ class PersonaMouth:
             continues=clause.continues,
             first_frames=None if quickly else sys.maxsize,
         )
+
+
+class SilentMouth:
+    """Says everything without a sound: for answers that are only printed."""
+
+    sample_rate = PLAYBACK_RATE
+
+    def stream(self, clause: Clause, *, quickly: bool) -> Iterator[SpeechPiece]:
+        """See `assistant.conversation.reply.Mouth`."""
+        yield SpeechPiece(np.zeros(0, np.float32), 0, ())
