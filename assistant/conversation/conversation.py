@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
-from assistant.conversation.dialogue import Dialogue, Draft
+from assistant.conversation.answering import Answering
+from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.listener import Decoded, Listener
-from assistant.conversation.reply import Mouth, ReplyStep
-from assistant.conversation.turns import Answer, OpenTurn, to_seconds
+from assistant.conversation.reply import Mouth
+from assistant.conversation.turns import Answer, OpenTurn, Prompt, to_seconds
 from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
 from assistant.endpoint import Calibration, calibrated
@@ -26,7 +27,7 @@ from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.overlap import same_words
 from assistant.persona import Persona
 from assistant.player import Output, Player
-from assistant.timeline.events import Event, EventType, Turn
+from assistant.timeline.events import Event, EventType, Tokens, Turn
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class Conversation:
         self._state = FloorState()
         self._t = 0
         """Samples of the microphone that came in."""
-        self._answer: Answer | None = None
-        """The answer being drafted or given."""
+        self._answering = Answering(dialogue, workers, self._emit, self._on_pieces)
         self._turn: OpenTurn | None = None
         self._turns = 0
         self._first_speech: int | None = None
@@ -165,7 +165,7 @@ class Conversation:
         self._on_event(Event(fields.pop("t", self._seconds()), type_, **fields))  # type: ignore[arg-type]
 
     def _change_character(self) -> None:
-        if self._next is None or self._turn is not None or self._answer is not None:
+        if self._next is None or self._turn is not None or self._answering.current is not None:
             return
         character, self._next = self._next, None
 
@@ -274,43 +274,11 @@ class Conversation:
             return
         likely = state.finished is not None and state.finished >= self._settings.draft_above
         if state.phase is Phase.PAUSE or likely:
-            self._begin_answer(text)
+            self._answering.begin(Prompt(text))
 
     # --- answering --------------------------------------------------------------------------------------------
 
-    def _begin_answer(self, text: str) -> Answer:
-        """The answer to `text`: the draft that is being made of the same words, or a new one."""
-        if self._answer is not None:
-            if same_words(self._answer.text_of_user, text):
-                return self._answer
-            self._drop_answer()
-        answer = Answer(text)
-        self._answer = answer
-        self._emit(EventType.DRAFT, text=text)
-
-        def make() -> tuple[Draft, ReplyStep] | None:
-            if answer.dropped:
-                return None
-            draft = self._dialogue.draft(text)
-            return draft, draft.reply.step()
-
-        def made(result: tuple[Draft, ReplyStep] | None) -> None:
-            if result is None:
-                return
-            answer.draft, step = result
-            if answer.dropped:
-                self._let_go(answer.draft)
-                return
-            self._take_step(answer, step)
-
-        self._workers.submit(Lane.MIND, make, made)
-        return answer
-
-    def _take_step(self, answer: Answer, step: ReplyStep) -> None:
-        if answer.dropped:
-            return
-        had = len(answer.pieces)
-        answer.take(step)
+    def _on_pieces(self, answer: Answer, had: int) -> None:
         if self._turn is not None and self._turn.answer is answer:
             self._release(had)
         self._pump()
@@ -330,31 +298,13 @@ class Conversation:
             self._player.complete()
 
     def _pump(self) -> None:
-        """Make the next piece of sound when there is less of it ahead than wished for."""
-        answer = self._answer
-        if answer is None or answer.draft is None or answer.in_flight or answer.finished:
-            return
-        given = self._turn is not None and self._turn.answer is answer
-        ahead = self._player.queued if given else answer.samples
-        wanted = self._settings.lookahead if given else self._settings.draft_lookahead
-        if ahead > wanted * PLAYBACK_RATE:
-            return
-        answer.in_flight = True
-        reply = answer.draft.reply
-        self._workers.submit(Lane.MIND, reply.step, lambda step: self._take_step(answer, step))
-
-    def _drop_answer(self) -> None:
-        answer, self._answer = self._answer, None
+        answer = self._answering.current
         if answer is None:
             return
-        answer.dropped = True
-        if answer.draft is not None:
-            self._emit(EventType.DRAFT_DROPPED, text=answer.text_of_user)
-            self._let_go(answer.draft)
-
-    def _let_go(self, draft: Draft) -> None:
-        draft.reply.cancel()
-        self._workers.submit(Lane.MIND, lambda: self._dialogue.drop(draft), lambda _: None)
+        if self._turn is not None and self._turn.answer is answer:
+            self._answering.pump(self._player.queued, self._settings.lookahead)
+        else:
+            self._answering.pump(answer.samples, self._settings.draft_lookahead)
 
     def _commit(self, action: Action) -> None:
         state = self._state
@@ -362,7 +312,7 @@ class Conversation:
         self._first_speech = None
         typed = action.waited == 0
         now = self._seconds()
-        answer = self._begin_answer(action.text)
+        answer = self._answering.begin(Prompt(action.text))
         self._turn = OpenTurn(
             index=self._turns,
             user_text=action.text,
@@ -388,7 +338,7 @@ class Conversation:
         self._listener.forget()
         self._listening_to = ""
         if self._turn is None:
-            self._drop_answer()
+            self._answering.drop()
             self._workers.submit(Lane.MIND, self._dialogue.forget_tail, lambda _: None)
 
     # --- the end of an answer ---------------------------------------------------------------------------------
@@ -435,29 +385,21 @@ class Conversation:
             self._step(floor.ReplyUnheard(self._now()))
 
     def _settle(self, turn: OpenTurn, heard: int) -> None:
-        self._turn = self._answer = None
-        draft = turn.answer.draft
-        turn.answer.dropped = True
+        self._turn = None
         self._on_turn(turn.record())
-        if draft is None:
-            return
-        if not turn.answer.text[:heard].strip():  # the model said nothing: the exchange never happened
-            self._let_go(draft)
-            return
-        draft.reply.cancel()
 
-        def settled(tokens: object) -> None:
-            turn.tokens = tokens  # type: ignore[assignment]
+        def settled(tokens: Tokens) -> None:
+            turn.tokens = tokens
             self._on_turn(turn.record())
 
-        self._workers.submit(Lane.MIND, lambda: self._dialogue.settle(draft, heard), settled)
+        self._answering.settle(turn.answer, heard, settled)
 
     def _abandon(self, turn: OpenTurn) -> None:
         """Nothing of the answer was heard: the user's words still stand, the answer never was."""
         self._turn = None
         self._first_speech = round(turn.user_start * 16_000)
         self._on_turn(turn.record())
-        self._drop_answer()
+        self._answering.drop()
 
     def _revoke(self) -> None:
         turn = self._turn
@@ -468,14 +410,14 @@ class Conversation:
         self._turn = None
         self._turns -= 1
         self._first_speech = round(turn.user_start * 16_000)
-        self._drop_answer()
+        self._answering.drop()
 
     def _failed(self, error: BaseException) -> None:
         """A job broke. Say so, forget what hung on it, and listen again: one failure must not end a conversation."""
         self._emit(EventType.ERROR, reason=f"{type(error).__name__}: {error}")
         self._listener.failed()
         turn, self._turn = self._turn, None
-        self._drop_answer()
+        self._answering.drop()
         self._player.stop(self._output)
         if turn is not None:
             self._on_turn(turn.record())

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assistant.conversation.reply import Mouth, Reply
+from assistant.conversation.turns import Prompt
 from assistant.persona import Persona
 from assistant.timeline.events import Tokens
-from engine import Engine, Sampling, Session
+from engine import Engine, Session, Token
 from voices import ClauseSplitter
 
 
@@ -117,10 +118,10 @@ class Dialogue:
         stats = session.append(ids[keep:])
         return stats.forwarded, stats.referenced, stats.copied
 
-    def draft(self, text: str, sampling: Sampling | None = None) -> Draft:
-        """Start answering `text` on a fork; nothing else is changed."""
-        ids = self._template.user(text, after_system=self._after_system)
-        source = self._tail if self._tail is not None else self.base
+    def draft(self, prompt: Prompt) -> Draft:
+        """Start answering `prompt` on a fork; nothing else is changed."""
+        ids = self._prompt_ids(prompt)
+        source = self._tail if self._tail is not None and prompt.text else self.base
         session = source.fork()
         forwarded, referenced, copied = self._retarget(session, ids)
         tokens = Tokens(
@@ -134,13 +135,35 @@ class Dialogue:
         self._drafts[id(session)] = session
         reply = Reply(
             session,
-            sampling or self._persona.engine_sampling(),
+            self._persona.engine_sampling(),
             self._mouth,
             ClauseSplitter(),
             self._clock,
             self._persona.answer_sentences,
+            self._say_first(session, prompt.opening),
+            prompt.only_opening,
         )
-        return Draft(text, reply, tokens)
+        return Draft(prompt.text, reply, tokens)
+
+    def _prompt_ids(self, prompt: Prompt) -> list[int]:
+        if prompt.text:
+            return self._template.user(prompt.text, after_system=self._after_system)
+        # The assistant speaks first: its turn opens behind what ended the turn before. A template that cannot do that
+        # (it closes a user's turn differently) gets a greeting to answer.
+        opened, closed = self._template.user_close_and_assistant_open(), self._template.assistant_close()
+        if not self._after_system and opened[: len(closed)] == closed:
+            return opened[len(closed) :]
+        return self._template.user("Hello.", after_system=self._after_system)
+
+    def _say_first(self, session: Session, text: str) -> list[Token]:
+        """Append `text` as the answer's beginning; the tokens it became."""
+        ids = self._engine.tokenizer.encode(text) if text else []
+        if not ids:
+            return []
+        before = len(session)
+        session.append(ids)
+        detokenizer = self._engine.tokenizer.detokenizer()
+        return [Token(id_, detokenizer.push(id_), before + n, 0.0) for n, id_ in enumerate(ids, 1)]
 
     def drop(self, draft: Draft) -> None:
         """Forget a draft without a trace."""

@@ -10,7 +10,7 @@ import sys
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,10 +78,15 @@ class Reply:
         splitter: ClauseSplitter,
         clock: Callable[[], float],
         sentences: int = 0,
+        opening: Sequence[Token] = (),
+        only_opening: bool = False,
     ) -> None:
-        """`sentences`: how many the answer may have; 0 leaves it to the model."""
+        """`sentences`: how many the answer may have; 0 leaves it to the model. `opening`: tokens the session already
+        ends with, which are the answer's beginning, or all of it."""
         self.session = session
-        self.prompt_length = len(session)
+        self.prompt_length = len(session) - len(opening)
+        self._opening: deque[Token] = deque(opening)
+        self._only_opening = only_opening
         self._cancelled = threading.Event()
         self._sampling = sampling
         self._mouth = mouth
@@ -135,10 +140,7 @@ class Reply:
         return self._clauses.popleft()
 
     def _decode_one(self) -> None:
-        if self._generation is None:
-            self._generation = self.session.generate(self._sampling, cancel=self._cancelled)
-            self._tokens = iter(self._generation)
-        token = next(self._tokens, None)
+        token = self._next_token()
         if token is None:
             self._decoded = True
             if not self._cancelled.is_set():
@@ -149,6 +151,16 @@ class Reply:
         self._text += token.text
         self._token_ends.append(len(self._text))
         self._queue(self._splitter.push(token.text))
+
+    def _next_token(self) -> Token | None:
+        if self._opening:
+            return self._opening.popleft()
+        if self._only_opening:
+            return None
+        if self._generation is None:
+            self._generation = self.session.generate(self._sampling, cancel=self._cancelled)
+            self._tokens = iter(self._generation)
+        return next(self._tokens, None)
 
     def _queue(self, clauses: list[Clause]) -> None:
         for clause in clauses:

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from assistant.audio.constants import PLAYBACK_RATE, SAMPLE_RATE
-from assistant.conversation.dialogue import Draft
 from assistant.conversation.reply import Marks, ReplyStep, SpokenPiece
+from assistant.overlap import same_words
 from assistant.timeline.events import Latency, Tokens, Turn, Word
 from voices import WordTiming, heard_chars
 
+if TYPE_CHECKING:
+    from assistant.conversation.dialogue import Draft
+
 AUDIBLE = 0.003
 """Amplitude (about -50 dB) from which a sample counts as heard."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is answered: the user's words, and what the answer must begin with."""
+
+    text: str
+    opening: str = ""
+    """Said as it stands; the model goes on from there."""
+    only_opening: bool = False
+    """The opening is all of it (a greeting)."""
+
+    def same(self, other: Prompt) -> bool:
+        """Whether an answer to one is an answer to the other."""
+        openings = (self.opening, self.only_opening) == (other.opening, other.only_opening)
+        return openings and same_words(self.text, other.text)
 
 
 @dataclass
 class Answer:
     """An answer and what has come of it so far. Conversation thread only."""
 
-    text_of_user: str
+    prompt: Prompt
     draft: Draft | None = None
     """None until the engine has taken the prompt."""
     pieces: list[SpokenPiece] = field(default_factory=list)
