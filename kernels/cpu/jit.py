@@ -1,7 +1,7 @@
 """Compiles what a model needs, once a machine: compiled code is kept on disk between runs.
 
-The folder is named after everything the code depends on (the sources of this package, Numba, LLVM, the processor and
-the instruction family), because Numba itself looks only at the file a function stands in.  `CROSSTALK_KERNEL_CACHE`
+The folder is named after everything the code depends on (the sources of this package, Numba, LLVM and the processor),
+because Numba itself looks only at the file a function stands in.  `CROSSTALK_KERNEL_CACHE`
 moves it.  If it can't be written to, everything is compiled again in each run: slower to start, otherwise the same.
 """
 
@@ -66,12 +66,16 @@ def _values_kernel(isa: int, store: int):
 
 
 class Library:
-    """Compiled parts by name, as addresses; compiled on first use.  One a process and instruction family."""
+    """Compiled parts by name, as addresses; compiled on first use.  One a process and instruction family.
 
-    def __init__(self, isa: Isa, folder: Path | None) -> None:
+    Only kernels differ between families; phases and the rest are kept in `common`, which all libraries share.
+    """
+
+    def __init__(self, isa: Isa, folder: Path | None, common: dict[tuple, object]) -> None:
         self.isa = isa
         self.folder = folder
         self._kept: dict[tuple, object] = {}
+        self._common = common
         self._addresses: dict[tuple, int] = {}
 
     def parts(self, formats: set[gemm.Format], store: attend.Store) -> list[tuple]:
@@ -83,7 +87,7 @@ class Library:
 
     def warm_up(self, names: list[tuple], progress: Progress | None = None) -> None:
         """Compile or load the named parts, telling `progress` before each."""
-        missing = [name for name in names if name not in self._addresses and name not in self._kept]
+        missing = [name for name in names if name not in self._kept and name not in self._common]
         for i, name in enumerate(missing):
             if progress is not None:
                 progress(" ".join(str(word) for word in name), i, len(missing))
@@ -93,9 +97,10 @@ class Library:
 
     def get(self, name: tuple) -> object:
         """A compiled part; see `address` for the ones that are called from compiled code."""
-        if name not in self._kept:
-            self._kept[name] = self._compile(name)
-        return self._kept[name]
+        kept = self._kept if name[0] in ("tile", "scores", "values") else self._common
+        if name not in kept:
+            kept[name] = self._compile(name)
+        return kept[name]
 
     def address(self, *name: object) -> int:
         """Address of a phase ("phase", name) or kernel ("tile", format), ("scores", store), ("values", store)."""
@@ -121,13 +126,13 @@ class Library:
             config.CACHE_DIR = before
 
 
-def cache_folder(isa: Isa) -> Path | None:
+def cache_folder() -> Path | None:
     """Where compiled code is kept, created; None if nothing can be kept."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     features = binding.get_host_cpu_features().flatten()
-    for fact in (numba.__version__, binding.llvm_version_info, binding.get_host_cpu_name(), features, isa.name):
+    for fact in (numba.__version__, binding.llvm_version_info, binding.get_host_cpu_name(), features):
         digest.update(str(fact).encode())
     root = os.environ.get(CACHE_VARIABLE) or Path(platformdirs.user_cache_dir("crosstalk")) / "kernels"
     folder = Path(root) / digest.hexdigest()[:16]
@@ -139,12 +144,12 @@ def cache_folder(isa: Isa) -> Path | None:
     return folder
 
 
-_libraries: dict[tuple[Isa, str | None], Library] = {}
+_libraries: dict[Isa, Library] = {}
+_common: dict[tuple, object] = {}
 
 
 def library(isa: Isa) -> Library:
     """The process's library for an instruction family."""
-    key = (isa, os.environ.get(CACHE_VARIABLE))
-    if key not in _libraries:
-        _libraries[key] = Library(isa, cache_folder(isa))
-    return _libraries[key]
+    if isa not in _libraries:
+        _libraries[isa] = Library(isa, cache_folder(), _common)
+    return _libraries[isa]
