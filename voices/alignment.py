@@ -39,7 +39,11 @@ def word_starts(phonemes: Sequence[str], words: Sequence[str], alone: Callable[[
 
 
 def _plain(word: str) -> bool:
-    return word.isascii() and word.replace("-", "").replace("'", "").isalpha()
+    """Comes as one run for certain: no dots, and no capitals inside, at which the phonemiser divides ("iPhone")."""
+    letters = word.replace("-", "").replace("'", "")
+    return (
+        letters.isascii() and letters.isalpha() and letters[1:].islower() or (len(letters) == 1 and letters.isalpha())
+    )
 
 
 def _runs(phonemes: Sequence[str]) -> list[tuple[int, int]]:

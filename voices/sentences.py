@@ -25,6 +25,7 @@ _TITLES = frozenset(
 _BEFORE_FIGURE = frozenset("no nr jan feb mar apr jun jul aug sep sept oct nov dec art par op".split())
 # May end a sentence; then the next word shows it.
 _EITHER = frozenset(
+    "tsp tbsp qt gal sec kg km cm "
     "st mt ft al jr sr inc ltd co corp etc u.s u.k u.n e.u u.s.a d.c a.m p.m a.d b.c b.c.e c.e ph.d m.d b.a m.a "
     "b.sc m.sc est min max ave blvd rd temp tel ext misc dist lb lbs oz hr hrs mon tue tues wed thu thurs fri".split()
 )

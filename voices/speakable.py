@@ -10,6 +10,7 @@ it knows; the session keeps the model's own text, and a spoken word's range says
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -146,12 +147,13 @@ def _joined(spans: list[tuple[int, int, Kind]]) -> list[tuple[int, int, Kind]]:
 
 def _words(mapped: MappedText, claims: dict[int, tuple[int, list[Part]]]) -> list[_Draft]:
     text = mapped.text.rstrip("\n")
+    letters = _with_marks_as_letters(text)
     drafts: list[_Draft] = []
     at = 0
     starts = sorted(claims)
     for start in [*starts, len(text)]:
-        for match in _TOKEN.finditer(text, at, max(at, start)):
-            _token(match, drafts)
+        for match in _TOKEN.finditer(letters, at, max(at, start)):
+            _token(match, text, drafts)
         if start not in claims:
             break
         at, parts = claims[start]
@@ -166,8 +168,15 @@ def _words(mapped: MappedText, claims: dict[int, tuple[int, list[Part]]]) -> lis
     return drafts
 
 
-def _token(match: re.Match[str], drafts: list[_Draft]) -> None:
-    kind, raw = match.lastgroup, match[0]
+def _with_marks_as_letters(text: str) -> str:
+    """Accents and vowel signs that stand behind their letter (as in Hindi) are part of the word."""
+    if text.isascii():
+        return text
+    return "".join("x" if unicodedata.category(c)[0] == "M" else c for c in text)
+
+
+def _token(match: re.Match[str], text: str, drafts: list[_Draft]) -> None:
+    kind, raw = match.lastgroup, text[match.start() : match.end()]
     if kind == "word":
         drafts.append(_Draft(raw.replace("’", "'").replace("‑", "-"), match.start(), match.end()))
     elif kind == "mark":

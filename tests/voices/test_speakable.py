@@ -110,6 +110,9 @@ QUANTITIES = [
     ("5'11\" tall", "five feet eleven tall."),
     ("1/2 kg and 1 1/2 tsp", "one half kilogram and one and a half teaspoons."),
     ("5 min. or so", "five minutes or so."),
+    ("mass in kg", "mass in kilograms."),
+    ("a 4x100m relay", "a four by one hundred meters relay."),
+    ("10+ people", "ten plus people."),
     ("3x faster", "three times faster."),
     ("1920x1080", "one thousand nine hundred and twenty by one thousand and eighty."),
 ]
@@ -125,6 +128,7 @@ DATES = [
     ("It may 5 times", "It may five times."),
     ("on Mon., Nov. 3", "on Monday, November third."),
     ("Mon-Fri", "Monday to Friday."),
+    ("on Mon, at ten", "on Monday, at ten."),
     ("at 9:30 a.m.", "at nine thirty A.M."),
     ("9:00 or 14:05", "nine o'clock or fourteen oh five."),
     ("5 p.m. and 10am", "five P.M and ten A.M."),
@@ -157,6 +161,9 @@ LETTERS = [
     ("AT&T, Q&A", "A.T and T, Q and A.."),
     ("and/or, he/she", "and or, he or she."),
     ("C++ and C#", "C plus plus and C sharp."),
+    ("Roe v. Wade", "Roe versus Wade."),
+    ("Atlanta, GA.", "Atlanta, Georgia."),
+    ("IPv6", "I.P.V six."),
 ]
 SIGNS = [
     ("Great! 😊👍 Go :)", "Great! Go."),
@@ -253,6 +260,8 @@ def test_words_point_at_the_letters_they_stand_for() -> None:
         ("es", "Son 1.000 metros.", "Son mil metros."),
         ("it", "Vedi https://esempio.it ora", "Vedi esempio punto it ora."),
         ("xx", "abc 12 **def**", "abc 12 def."),
+        ("hi", "नमस्ते दुनिया।", "नमस्ते दुनिया."),
+        ("fr", "cafe\u0301 noir", "cafe\u0301 noir."),
     ],
 )
 def test_other_languages_have_their_numbers_and_no_english_rules(language: str, written: str, said: str) -> None:

@@ -183,6 +183,10 @@ def english() -> tuple[Rule, ...]:
         ),
         Rule(re.compile(rf"\b(?P<month>(?i:{short}))\.(?=\s[a-z]|$|[,;)])"), _month_alone),
         Rule(re.compile(rf"\b(?P<a>{days})\.?\s?[-–]\s?(?P<b>{days})\b"), _weekdays),
+        Rule(
+            re.compile(rf"(?:(?<=\bon )|(?<=\bthis )|(?<=\bnext )|(?<=\blast )|(?<=\bevery ))(?P<day>{days})\b\.?"),
+            _weekday,
+        ),
         Rule(re.compile(r"\b(?P<day>(?i:tues?|wed|thurs?|thu|mon|fri))\.(?=[\s,;)]|$)"), _weekday),
         Rule(
             re.compile(r"\b(?P<day>(?:Tues?|Wed|Thurs?|Thu|Mon|Fri|Sat|Sun))(?=,? (?:\d|[A-Z][a-z]{2,8}\.? \d))"),

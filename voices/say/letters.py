@@ -53,7 +53,7 @@ _REIGNING = frozenset(
 _READ = frozenset(
     "NASA NATO UNESCO UNICEF OPEC RAM ROM PIN SIM JPEG GIF AIDS SWAT LEGO IKEA RADAR LASER SCUBA NAFTA FIFA UEFA "
     "ASCII BASIC COBOL FORTRAN JSON YAML TOML CUDA NUMA SATA RAID BIOS DOS GNU LAMP REST SOAP AJAX CAPTCHA COVID SARS "
-    "MERS EBITDA FAQ NAND NOR YOLO TED NIMBY ASAP LAN WAN MIDI DRAM SRAM CRUD SOTA OK".split()
+    "MERS EBITDA NAND NOR YOLO TED NIMBY ASAP LAN WAN MIDI DRAM SRAM CRUD SOTA OK".split()
 )
 _SHOUTED = frozenset(
     "A I AM AN AND ANY ARE AS AT BE BUT BY CAN DID DO DONE DONT EACH END EVEN EVER FOR FREE FROM FULL GET GO GOOD GOT "
@@ -164,11 +164,29 @@ def _mixed(match: re.Match[str], lang: Language) -> Spoken:
             said.append(lang.digits(run) if run.startswith("0") or len(run) > 4 else lang.number(run))
         elif run in _READ or (len(run) > 3 and not run.isupper()) or len(run) > 5:
             said.append(run.capitalize())
-        elif run.isupper() or len(run) == 1:
+        elif run.isupper() or len(run) == 1 or run[:2].isupper():
             said.append(spelled(run))
         else:
             said.append(run)
     return " ".join(said)
+
+
+_STATES = dict(
+    pair.split(":")
+    for pair in (
+        "AL:Alabama AK:Alaska AZ:Arizona AR:Arkansas CA:California CO:Colorado CT:Connecticut DE:Delaware FL:Florida "
+        "GA:Georgia HI:Hawaii ID:Idaho IL:Illinois IN:Indiana IA:Iowa KS:Kansas KY:Kentucky LA:Louisiana ME:Maine "
+        "MD:Maryland MA:Massachusetts MI:Michigan MN:Minnesota MS:Mississippi MO:Missouri MT:Montana NE:Nebraska "
+        "NV:Nevada NH:New-Hampshire NJ:New-Jersey NM:New-Mexico NY:New-York NC:North-Carolina ND:North-Dakota OH:Ohio "
+        "OK:Oklahoma OR:Oregon PA:Pennsylvania RI:Rhode-Island SC:South-Carolina SD:South-Dakota TN:Tennessee TX:Texas "
+        "UT:Utah VT:Vermont VA:Virginia WA:Washington WV:West-Virginia WI:Wisconsin WY:Wyoming DC:D.C"
+    ).split()
+)
+
+
+def _state(match: re.Match[str], lang: Language) -> Spoken:
+    """ "Atlanta, GA"."""
+    return _STATES[match["a"]].replace("-", " ")
 
 
 def _letter_a(match: re.Match[str], lang: Language) -> Spoken:
@@ -201,6 +219,8 @@ def english() -> tuple[Rule, ...]:
         ),
         Rule(re.compile(r"(?<![\w.'’-])(?P<a>St|Dr)\.(?!\w)"), _street),
         Rule(re.compile(r"(?<![\w.])(?P<a>p)\.\s?(?=\d)"), lambda m, _: "page"),
+        Rule(re.compile(r"(?<= )v\.(?= [A-Z])"), lambda m, _: "versus"),
+        Rule(re.compile(rf"(?<=[a-z], )(?P<a>{'|'.join(_STATES)})\b(?=[.,;!?)]| \d{{5}}| \(|$)"), _state),
         Rule(re.compile(rf"(?<![\w.'’-])(?P<a>{alternation})\.(?!\w)"), _abbreviation),
         Rule(re.compile(rf"(?<![\w.'’-])(?P<a>{'|'.join(bare)})(?![\w.'’-])"), _abbreviation),
         Rule(re.compile(r"(?<![\w.])(?:[A-Za-z]\.){2,}(?:[A-Z](?!\w))?(?!\w)"), _initials),

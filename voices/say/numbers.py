@@ -183,7 +183,7 @@ def shapes() -> tuple[Rule, ...]:
         ),
         Rule(re.compile(r"(?<!\w)(?P<n>\d{3,4})p\b"), _lines),
         Rule(re.compile(rf"(?:#|№\s?|\bNo\.\s?|\bno\.\s?|\bNr\.\s?)(?P<n>\d+){_NO_MORE}"), _numbered),
-        Rule(re.compile(r"(?:(?<=\b[Rr]oom )|(?<=\b[Ff]light )|(?<=\b[Rr]oute ))\d{3,4}\b"), _pairs),
+        Rule(re.compile(r"(?:(?<=\b[Rr]oom )|(?<=\b[Ff]light )|(?<=\b[Rr]oute ))\d{3,4}(?=[A-Z]?\b)"), _pairs),
     )
 
 

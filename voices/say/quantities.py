@@ -44,6 +44,7 @@ _UNITS = {
     "µs": "duration-microsecond", "μs": "duration-microsecond", "ns": "duration-nanosecond",
     "kcal": "energy-kilocalorie", "cal": "energy-calorie", "kJ": "energy-kilojoule", "J": "energy-joule",
     "kPa": "pressure-kilopascal", "hPa": "pressure-hectopascal", "Pa": "pressure-pascal",
+    "mmHg": "pressure-millimeter-ofhg",
     "psi": "pressure-pound-force-per-square-inch", "px": "graphics-pixel", "MP": "graphics-megapixel",
     "dpi": "graphics-dot-per-inch", "ly": "length-light-year", "Mbps": "digital-megabit", "Gbps": "digital-gigabit",
     "N": "force-newton",
@@ -194,13 +195,14 @@ def english() -> tuple[Rule, ...]:
         ),
         Rule(
             re.compile(
-                rf"(?<![\w.,])(?P<n>[-−+]?(?:{FIGURE}))(?:\s?[-–—]\s?(?P<upto>{FIGURE}))?"
+                rf"(?:(?<=\dx)|(?<![\w.,]))(?P<n>[-−+]?(?:{FIGURE}))(?:\s?[-–—]\s?(?P<upto>{FIGURE}))?"
                 rf"(?P<join>[ \u00a0\u202f-]?)(?P<unit>{_symbols()})(?![\w²³]|-\w){per}"
                 r"(?:(?<=[a-z])\.(?=\s[a-z\d]|[,;)]))?"
             ),
             _unit,
         ),
         Rule(re.compile(r"(?<![\w.,])(?P<n>\d+(?:\.\d+)?)[x×](?!\w|\s?[\d+=*/^-])"), _times),
+        Rule(re.compile(r"(?:(?<=\bin )|(?<=\bof ))(?P<unit>kg|km|cm|mm|mg|mL|ml|lbs|oz|kWh|GB|MB|TB|kcal)\b"), _bare),
         Rule(re.compile(r"(?<![\w/])(?P<unit>km/h|mph|kWh|GHz|MHz|kHz|°C|°F|m/s|km²|m²)(?!\w)"), _bare),
     )
 

@@ -119,6 +119,7 @@ def english() -> tuple[Rule, ...]:
         Rule(re.compile(r"[~≈](?=\s?[\d$])"), _about),
         Rule(re.compile("|".join(re.escape(s) for s in _ANYWHERE if s not in "+@")), _word),
         Rule(re.compile(r"(?<=\w )[+@](?= \w)|(?<=\w)\+(?=\w)"), _word),
+        Rule(re.compile(r"(?<=\d)\+(?!\d)"), lambda m, _: "plus"),
         Rule(re.compile(r"(?<=\b[CF])#"), lambda m, _: "sharp"),
         Rule(re.compile(r"(?<=[A-Za-z])\+\+"), lambda m, _: "plus plus"),
     )
