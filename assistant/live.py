@@ -176,6 +176,10 @@ class LiveSession:
         """Run `job` on the conversation's thread: for what this class has no method for."""
         self._do(job)
 
+    def tell(self, type_: EventType, text: str) -> None:
+        """Let the front ends know of something that happened around the conversation."""
+        self._inbox.put(lambda: self._on_event(Event(self._clock.now(), type_, text=text)))
+
     def close(self) -> None:
         """End the conversation and wait for its thread."""
         self._inbox.put(None)

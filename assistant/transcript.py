@@ -76,6 +76,8 @@ class Transcript:
                 return [*self._gone(), self._note(event.t, f"“{text}”: heard, it goes on")]
             case EventType.PERSONA:
                 return [self._note(event.t, f"{text} speaks from here on")]
+            case EventType.DEVICE:
+                return [self._note(event.t, text)]
             case EventType.ERROR:
                 return [self._note(event.t, event.reason or "something failed")]
             case _:

@@ -52,6 +52,10 @@ class Lines:
                 self._line(event.t, "", "-- false alarm, it goes on", DIM)
             case EventType.REJECTED:
                 self._line(event.t, "", f"-- not speech ({event.reason})", DIM)
+            case EventType.PERSONA:
+                self._line(event.t, "", f"-- {event.text} speaks from here on", DIM)
+            case EventType.DEVICE:
+                self._line(event.t, "", f"-- {event.text}", DIM)
             case EventType.ERROR:
                 self._line(event.t, "", f"-- {event.reason}", RED)
             case _:

@@ -32,9 +32,12 @@ class EventType(Enum):
     RESUME = "resume"
     BARGE_IN = "barge_in"
     BACKCHANNEL = "backchannel"
+    INTERJECTION = "interjection"
+    LISTENING_NOISE = "listening_noise"
     HEARD = "heard"
     COMPACTED = "compacted"
     PERSONA = "persona"
+    DEVICE = "device"
     ERROR = "error"
 
 
