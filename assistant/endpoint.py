@@ -18,7 +18,7 @@ MS = 16
 _DANGLING = frozenset(
     "a an the and or but so because if when while that which who whose to of in on at for from with by about into "
     "my your his her its our their this these those is are was were be am can could will would should i i'd i'm "
-    "you're we're they're it's um uh er erm hmm like than as very really also not please how what's let's and-then "
+    "you're we're they're it's um uh er erm hmm like than as very really also not how what's let's and-then "
     "would-like want need have".split()
 )
 _DIGITS = frozenset("zero oh one two three four five six seven eight nine ten double triple".split())
@@ -26,6 +26,7 @@ _DICTATED = frozenset("number code pin phone zip account postcode extension".spl
 _ONE_WORD_TURNS = frozenset(
     "yes no yeah yep nope ok okay stop sure thanks hello hi hey bye goodbye maybe please".split()
 )
+_OPENERS = _ONE_WORD_TURNS | frozenset("wait well actually sorry listen alright right so there excuse me oh".split())
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class EndpointRules:
 
     sure: int = 200 * MS
     """Silence that ends a turn whose words are finished beyond doubt."""
+    opener: int = 420 * MS
+    """Silence that ends one or two words that are a whole turn as well as the beginning of one ("No,", "Wait,",
+    "Hello there,"): people pause 250 to 380 ms behind them."""
     normal: int = 550 * MS
     """Silence that ends a turn nobody can judge."""
     unfinished: int = 1_500 * MS
@@ -64,6 +68,11 @@ class Evidence:
 
     text: str
     finished: float | None = None
+
+
+def _opener(text: str) -> bool:
+    words = plain_words(text)
+    return 0 < len(words) <= 2 and _OPENERS.issuperset(words) and not text.strip().endswith("?")
 
 
 def _within_a_number(words: tuple[str, ...]) -> bool:
@@ -109,4 +118,6 @@ def required_silence(evidence: Evidence, rules: EndpointRules = EndpointRules())
         start = middle if p >= middle else rules.unsure_below
         width = (rules.sure_above - rules.unsure_below) / 2
         wait = low + (high - low) * (p - start) / width
+    if _opener(evidence.text):
+        wait = max(wait, rules.opener)
     return round(wait * rules.patience)

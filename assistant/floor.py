@@ -44,6 +44,8 @@ class FloorRules:
 
     endpoint: EndpointRules = EndpointRules()
     overlap: OverlapRules = OverlapRules()
+    suspect_for: int = 6_400
+    """How long a likely onset keeps a turn open while it becomes speech or fades (400 ms)."""
     reject_after: int = 9_600
     """Silence after which an utterance without accepted words is forgotten."""
 
@@ -62,6 +64,8 @@ class FloorState:
     text: str = ""
     text_until: int = 0
     """The transcript covers the utterance up to this sample."""
+    suspect_since: int | None = None
+    """PAUSE: when the user seemed to go on; the turn is not ended before that is certain."""
     rejected: bool = False
     """The last transcript was refused by the gate (noise, silence, invention)."""
     finished: float | None = None
@@ -69,7 +73,9 @@ class FloorState:
     committed: str = ""
     """The user's turn that is being answered."""
     held_text: str = ""
-    """Words of a turn whose answer was never heard: they open the next turn."""
+    """Words of a turn whose answer was never heard, or said while the assistant cut in: they open the next turn."""
+    grace_until: int = 0
+    """After an interjection: the user's words do not stop the assistant before this sample."""
 
     @property
     def open(self) -> bool:
@@ -158,6 +164,15 @@ class ReplyUnheard:
 
 
 @dataclass(frozen=True)
+class CutIn:
+    """The assistant has a reason to speak while the user does. `grace`: samples for which the user's going on does not
+    stop it: nobody falls silent at once."""
+
+    t: int
+    grace: int
+
+
+@dataclass(frozen=True)
 class StopRequested:
     """A key, a command or a stop word: be silent now."""
 
@@ -181,7 +196,7 @@ class SpeakFirst:
 
 Event = (
     OnsetLikely | OnsetFaded | SpeechStarted | SpeechEnded | Transcribed | Scored | Tick | ReplySounding | ReplyEnded
-    | ReplyUnheard | StopRequested | TextEntered | SpeakFirst
+    | ReplyUnheard | CutIn | StopRequested | TextEntered | SpeakFirst
 )  # fmt: skip
 
 
@@ -197,6 +212,7 @@ class Act(Enum):
     STOP = "stop"  # the user has the floor: fade out, keep what was heard
     REVOKE = "revoke"  # the answer was not heard at all: forget it, the user's turn goes on
     COMMIT = "commit"  # the turn is over: answer `Action.text`
+    CUT_IN = "cut_in"  # answer `Action.text` now, over the user
     DISCARD = "discard"  # the utterance was nothing: forget its audio
     BACKCHANNEL = "backchannel"  # heard, not obeyed: forget its audio, note it
 
@@ -220,7 +236,7 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
     """The next state and what to do. Unknown combinations change nothing: late results are harmless."""
     match event:
         case OnsetLikely():
-            return _onset_likely(state)
+            return _onset_likely(state, event)
         case OnsetFaded():
             return _onset_faded(state)
         case SpeechStarted():
@@ -240,6 +256,8 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
             return _reply_ended(state, event)
         case ReplyUnheard():
             return replace(state, held_text=state.committed), ()
+        case CutIn():
+            return _cut_in(state, event)
         case StopRequested():
             return _stop_requested(state)
         case TextEntered():
@@ -252,8 +270,9 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
 def _fresh(state: FloorState, phase: Phase, **changes: object) -> FloorState:
     """`state` in `phase` with no open utterance."""
     empty = replace(
-        state, phase=phase, overlap=None, text="", text_until=0, rejected=False, finished=None, held_text=""
-    )
+        state, phase=phase, overlap=None, text="", text_until=0, rejected=False, finished=None, held_text="",
+        suspect_since=None,
+    )  # fmt: skip
     return replace(empty, **changes)  # type: ignore[arg-type]
 
 
@@ -261,13 +280,16 @@ def _assistant_has_floor(state: FloorState) -> bool:
     return state.phase in (Phase.THINKING, Phase.SPEAKING)
 
 
-def _onset_likely(state: FloorState) -> Step:
+def _onset_likely(state: FloorState, event: OnsetLikely) -> Step:
+    if state.phase is Phase.PAUSE:
+        return replace(state, suspect_since=event.t), ()
     if state.phase is Phase.SPEAKING and state.overlap is None:
         return state, (Action(Act.DUCK),)
     return state, ()
 
 
 def _onset_faded(state: FloorState) -> Step:
+    state = replace(state, suspect_since=None)
     if state.phase is Phase.SPEAKING and state.overlap is None:
         return state, (Action(Act.RESUME),)
     return state, ()
@@ -276,7 +298,7 @@ def _onset_faded(state: FloorState) -> Step:
 def _speech_started(state: FloorState, event: SpeechStarted) -> Step:
     if state.user_active:
         return state, ()
-    active = replace(state, user_active=True)
+    active = replace(state, user_active=True, suspect_since=None)
     if state.phase is Phase.LISTENING:
         return _fresh(active, Phase.USER, speech_start=event.at, held_text=state.held_text), ()
     if state.phase is Phase.PAUSE:
@@ -288,6 +310,16 @@ def _speech_started(state: FloorState, event: SpeechStarted) -> Step:
     if state.phase is Phase.SPEAKING:
         return replace(active, overlap=Overlap.DUCKED, **_no_words(event.at)), (Action(Act.DUCK),)
     return active, ()
+
+
+def _cut_in(state: FloorState, event: CutIn) -> Step:
+    text = _join(state.held_text, state.text)
+    if state.phase not in (Phase.USER, Phase.PAUSE) or not text:
+        return state, ()
+    # Seen from here on the user speaks over the assistant, as in any overlap; only the grace is new.
+    overlap = Overlap.DUCKED if state.user_active else None
+    changed = _fresh(state, Phase.THINKING, committed=text, overlap=overlap, speech_start=event.t)
+    return replace(changed, grace_until=event.t + event.grace), (Action(Act.CUT_IN, text),)
 
 
 def _no_words(at: int) -> dict:
@@ -323,6 +355,12 @@ def _covered(state: FloorState) -> bool:
 
 
 def _decide_overlap(state: FloorState, t: int, rules: FloorRules) -> Step:
+    if t < state.grace_until:
+        if not _covered(state):
+            return state, ()
+        # The user has given way. What was said meanwhile is not lost: it opens the next turn.
+        kept = replace(_after_overlap(state), held_text=_join(state.held_text, state.text))
+        return kept, (Action(Act.DISCARD), Action(Act.RESUME))
     spoken = (t if state.user_active else state.speech_end) - state.speech_start
     reaction = classify(state.text, spoken, complete=_covered(state), rules=rules.overlap)
     if reaction is Reaction.STOP:
@@ -344,7 +382,7 @@ def _after_overlap(state: FloorState) -> FloorState:
 def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
     if state.overlap is not None:
         return _tick_overlap(state, event.t, rules)
-    if state.phase is not Phase.PAUSE:
+    if state.phase is not Phase.PAUSE or _suspect(state, event.t, rules):
         return state, ()
     silence = event.t - state.speech_end
     if not _covered(state):
@@ -365,13 +403,18 @@ def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
     return _fresh(state, Phase.THINKING, committed=text), (commit,)
 
 
+def _suspect(state: FloorState, t: int, rules: FloorRules) -> bool:
+    return state.suspect_since is not None and t - state.suspect_since < rules.suspect_for
+
+
 def _join(first: str, second: str) -> str:
     return f"{first} {second}".strip()
 
 
 def _tick_overlap(state: FloorState, t: int, rules: FloorRules) -> Step:
     if state.user_active:
-        if state.overlap is Overlap.DUCKED and t - state.speech_start >= rules.overlap.hold_after:
+        due = max(state.speech_start + rules.overlap.hold_after, state.grace_until)
+        if state.overlap is Overlap.DUCKED and t >= due:
             return replace(state, overlap=Overlap.HELD), (Action(Act.HOLD),)
         return state, ()
     if _covered(state):

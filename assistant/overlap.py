@@ -21,8 +21,9 @@ class Reaction(Enum):
 
 BACKCHANNELS = frozenset(
     "ah aha alright cool exactly fine good great ha haha hm hmm huh indeed interesting mhm mhmm mm mmhm mmm mm-hm "
-    "mm-hmm mmm-hmm nice oh okay ok really right sure true uh uh-huh uhhuh uhm um umm wow yeah yep yes yup".split()
-) | {"i see", "got it", "go on", "makes sense", "of course", "mm hmm", "mm hm", "uh huh"}
+    "mm-hmm mmm-hmm nice oh okay ok really right sure true uh uh-huh uh-uh uhhuh uhm um umm wow yeah yep yes "
+    "yup".split()
+) | {"i see", "got it", "go on", "makes sense", "of course", "mm hmm", "mm hm", "uh huh", "uh uh"}
 STOP_WORDS = frozenset("stop wait no hold pause quiet enough silence cancel shut hang sorry but actually what".split())
 
 
@@ -32,6 +33,9 @@ class OverlapRules:
 
     min_words: int = 1
     """New words that stop the assistant; 1 = easy to interrupt, 3 = hard."""
+    decide_after: int = 5_600
+    """Speech before unfinished words stop the assistant, unless they are `stop_words` (350 ms). The first transcripts
+    of a word are guesses ("I" for "I see"); it is silent by then anyway."""
     hold_after: int = 4_480
     """Speech over the assistant that silences it until it is understood (280 ms)."""
     give_up: int = 24_000
@@ -74,6 +78,8 @@ def classify(text: str, spoken: int, *, complete: bool, rules: OverlapRules = Ov
     words = plain_words(text)
     if not words:
         return Reaction.GO_ON if complete else Reaction.WAIT
+    if not complete and words[0] not in rules.stop_words and spoken < rules.decide_after:
+        return Reaction.WAIT
     if is_backchannel(text, rules):
         if spoken > rules.backchannel_at_most:
             return Reaction.STOP

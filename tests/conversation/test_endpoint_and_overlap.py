@@ -12,10 +12,21 @@ from assistant.overlap import OverlapRules, Reaction, classify, is_backchannel
 
 @pytest.mark.parametrize(
     ("text", "finished"),
-    [("What time is it?", 0.9), ("Yes.", None), ("Stop.", None), ("Tell me a joke.", 0.95), ("Thanks!", 0.1)],
+    [("What time is it?", 0.9), ("One moment, please.", 0.9), ("Tell me a joke.", 0.95)],
 )
 def test_sure_turns_end_after_the_short_silence(text: str, finished: float | None) -> None:
     assert required_silence(Evidence(text, finished)) <= 260 * MS
+
+
+@pytest.mark.parametrize("text", ["Yes.", "Stop.", "No.", "Wait.", "Hello there.", "Thanks!"])
+def test_openers_get_a_breath_more(text: str) -> None:
+    assert 400 * MS <= required_silence(Evidence(text, 0.9)) <= 450 * MS
+
+
+@pytest.mark.parametrize("text", ["Yes.", "Stop.", "No.", "Thanks!"])
+@pytest.mark.parametrize("finished", [None, 0.1])
+def test_one_word_turns_end_whatever_the_engine_thinks(text: str, finished: float | None) -> None:
+    assert required_silence(Evidence(text, finished)) <= 450 * MS
 
 
 @pytest.mark.parametrize(
@@ -57,6 +68,13 @@ def test_listening_noises(text: str) -> None:
 @pytest.mark.parametrize("text", ["Stop.", "wait", "No, that's wrong", "What about Rome?", "Yes but why", "I disagree"])
 def test_words_that_take_the_floor(text: str) -> None:
     assert classify(text, 8_000, complete=False) is Reaction.STOP
+
+
+def test_the_first_guess_at_a_word_decides_nothing() -> None:
+    assert classify("I", 3_000, complete=False) is Reaction.WAIT
+    assert classify("I see.", 6_400, complete=True) is Reaction.GO_ON
+    assert classify("I think", 7_000, complete=False) is Reaction.STOP
+    assert classify("Stop", 1_800, complete=False) is Reaction.STOP
 
 
 @pytest.mark.parametrize("text", ["", "...", "—"])

@@ -251,3 +251,19 @@ def test_an_accepted_utterance_is_answered_or_noted(events: list[Event]) -> None
     start = t / S + 13
     _, acts = run(said("What time is it?", start, start + 1) + ticks(start + 1.2, start + 4), state)
     assert acts[-1][1] is Act.COMMIT and acts[-1][2].endswith("What time is it?")
+
+
+def test_a_turn_is_not_ended_while_the_user_seems_to_go_on() -> None:
+    events = said("What is the capital of France?", 1.0, 2.5)
+    events.append(Scored(round(2.66 * S), "What is the capital of France?", 0.95))
+    state, acts = run([*events, OnsetLikely(round(2.68 * S)), *ticks(2.68, 3.0)])
+    assert state.phase is Phase.PAUSE and acts == []
+    state, acts = run([OnsetFaded(round(3.0 * S)), *ticks(3.0, 3.1)], state)
+    assert [act for _, act, _ in acts] == [Act.COMMIT]
+
+
+def test_a_suspicion_that_never_resolves_does_not_hold_the_turn_for_ever() -> None:
+    events = said("What is the capital of France?", 1.0, 2.5)
+    events.append(Scored(round(2.66 * S), "What is the capital of France?", 0.95))
+    _, acts = run([*events, OnsetLikely(round(2.68 * S)), *ticks(2.68, 3.2)])
+    assert [act for _, act, _ in acts] == [Act.COMMIT]
