@@ -9,9 +9,14 @@ from assistant.scenarios.score import Run, Scores, answers
 from assistant.scenarios.words import holds, holds_any
 
 
+MOST = 6
+"""Sentences about one run: behind a broken echo canceller there may be hundreds."""
+
+
 def failures(run: Run, scores: Scores) -> list[str]:
     """Empty when all is well."""
-    return [*_what(run, scores), *_when(run, scores)]
+    found = [*_what(run, scores), *_when(run, scores)]
+    return found if len(found) <= MOST else [*found[:MOST], f"and {len(found) - MOST} more"]
 
 
 def _what(run: Run, scores: Scores) -> Iterator[str]:
@@ -23,7 +28,7 @@ def _what(run: Run, scores: Scores) -> Iterator[str]:
         if event.type.value == "error":
             yield f"error: {event.reason}"
     if wanted.turns is not None and len(turns) != wanted.turns:
-        yield f"{len(turns)} turns instead of {wanted.turns}: {[turn.user_text for turn in turns]}"
+        yield f"{len(turns)} turns instead of {wanted.turns}: {[turn.user_text for turn in turns[:5]]}"
     for place, text in enumerate(wanted.asked):
         understood = turns[place].user_text if place < len(turns) else ""
         if not holds(understood, text):
@@ -32,6 +37,8 @@ def _what(run: Run, scores: Scores) -> Iterator[str]:
         said = turns[place].assistant_text if place < len(turns) else ""
         if not holds_any(said, text):
             yield f"turn {place} was answered '{said}', without '{text}'"
+    if wanted.answered_last and not holds_any(turns[-1].assistant_text if turns else "", wanted.answered_last):
+        yield f"the last answer was '{turns[-1].assistant_text if turns else ''}', without '{wanted.answered_last}'"
     given = answers(run)
     broken = [turn for turn in turns if turn.interrupted]
     if wanted.silent and sound.spans(run.said.reshape(-1)):

@@ -126,6 +126,8 @@ class Expectation(Form):
     """Words that the turns must hold, one text a turn, in order; small mishearings are forgiven."""
     answered: tuple[str, ...] = ()
     """Words of which each answer must hold one, alternatives separated by '|'."""
+    answered_last: str = ""
+    """The same for the last answer, however many there are."""
     silent: bool = False
     """The assistant never makes a sound."""
     uninterrupted: bool = False
