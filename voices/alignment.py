@@ -7,11 +7,14 @@ to the words' own phonemes by least edit distance.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from heapq import heappop, heappush
 
-_MOST_JOINED = 4  # words in one run, and runs of one word
+# (runs, words) matched in one step, the likely ones first
+_MOVES = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (1, 4), (4, 1), (1, 0), (0, 1))
 _TAILS = "ːʲˑ"
 _STRESS = str.maketrans("", "", "ˈˌː ,.;:!?ʲ")
 
@@ -74,29 +77,32 @@ def _by_distance(phonemes: Sequence[str], runs: list[tuple[int, int]], sounds: l
     """Match runs to words in order: one to one, several words in a run, or several runs for a word."""
     heard = [_bare(phonemes[a:b]) for a, b in runs]
     n_runs, n_words = len(runs), len(sounds)
-    endless = float("inf")
-    best = [[endless] * (n_words + 1) for _ in range(n_runs + 1)]
+    goal = (n_runs, n_words)
+    best = {(0, 0): 0.0}
     step: dict[tuple[int, int], tuple[int, int]] = {}
-    best[0][0] = 0.0
-    slack = abs(n_runs - n_words) + 2 * _MOST_JOINED
-    for i in range(n_runs + 1):
-        for j in range(max(0, i - slack), min(n_words, i + slack) + 1):
-            here = best[i][j]
-            if here == endless:
+    # The cheapest way first: the right one costs little, so few of the others are looked at.
+    open_ends: list[tuple[float, int, int]] = [(0.0, 0, 0)]
+    while open_ends:
+        cost, i, j = heappop(open_ends)
+        if (i, j) == goal:
+            break
+        if cost > best[i, j]:
+            continue
+        for r, k in _MOVES:
+            after = (i + r, j + k)
+            if after[0] > n_runs or after[1] > n_words:
                 continue
-            moves = [(1, k) for k in range(_MOST_JOINED + 1)] + [(r, 1) for r in range(2, _MOST_JOINED + 1)] + [(0, 1)]
-            for r, k in moves:
-                if i + r > n_runs or j + k > n_words:
-                    continue
-                cost = here + _distance("".join(heard[i : i + r]), "".join(sounds[j : j + k]))
-                cost += 0.3 * (r + k != 2)  # one to one where it is as good
-                if cost < best[i + r][j + k]:
-                    best[i + r][j + k] = cost
-                    step[i + r, j + k] = (r, k)
+            said, expected = "".join(heard[i : i + r]), "".join(sounds[j : j + k])
+            least = cost + 0.3 * (r + k != 2)  # one to one where it is as good
+            if least + abs(len(said) - len(expected)) >= best.get(after, math.inf):
+                continue
+            total = least + _distance(said, expected)
+            if total < best.get(after, math.inf):
+                best[after] = total
+                step[after] = (r, k)
+                heappush(open_ends, (total, *after))
     starts = [0] * n_words
-    i, j = n_runs, n_words
-    if (i, j) not in step:
-        return _proportional(phonemes, sounds)
+    i, j = goal
     while (i, j) != (0, 0):
         r, k = step[i, j]
         i, j = i - r, j - k
@@ -126,15 +132,6 @@ def _split(phonemes: Sequence[str], begin: int, end: int, sounds: Sequence[str])
 
 def _bare(phonemes: Sequence[str]) -> str:
     return "".join(phonemes).translate(_STRESS)
-
-
-def _proportional(phonemes: Sequence[str], sounds: Sequence[str]) -> list[int]:
-    lengths = [max(1, len(s)) for s in sounds]
-    total, at, starts = sum(lengths), 0, []
-    for length in lengths:
-        starts.append(at * len(phonemes) // total)
-        at += length
-    return starts
 
 
 @lru_cache(maxsize=4096)
