@@ -27,6 +27,9 @@ CLIP_FOLDERS = (
 )
 """Of Debian's asterisk-core-sounds-en-wav and codec2-examples."""
 
+WAYS = ("full", "final", "partial", "tail")
+"""The 30 s window; the window of the final; that of partials; the same with a prefix, in mid-sentence."""
+
 TAIL_STEP = samples(600)
 """How much shorter the sound was when the words of the prefix were agreed on."""
 
@@ -64,22 +67,28 @@ def find_clips(least_s: float = 1.0, most_s: float = 8.0, limit: int | None = No
     return [fitting[i * len(fitting) // limit] for i in range(limit)]
 
 
-def measure(transcriber: Transcriber, clips: Sequence[Path]) -> list[WindowFigures]:
-    """Decode every clip in each way; returns the figures of FULL, FINAL and PARTIAL (in that order)."""
-    tallies = {way: _Tally() for way in ("full", "final", "partial", "tail")}
+def measure(transcriber: Transcriber, clips: Sequence[Path], ways: Sequence[str] = WAYS) -> list[WindowFigures]:
+    """Decode every clip in each way; returns their figures, in the order of `ways` ("full" first)."""
+    tallies = {way: _Tally() for way in ways}
     for clip in clips:
         pcm = utterance_of(clip)
         full, full_s = _timed(transcriber, pcm, Mode.FULL)
-        reference = [bare(word) for word in full.words]
-        tallies["full"].add(reference, reference, full.looped, full.redone, full_s)
+        reference = _bare(full.words)
         for way, mode in (("final", Mode.FINAL), ("partial", Mode.PARTIAL)):
-            heard, spent = _timed(transcriber, pcm, mode)
-            tallies[way].add(reference, [bare(w) for w in heard.words], heard.looped, heard.redone, spent)
+            if way in tallies:
+                heard, spent = _timed(transcriber, pcm, mode)
+                tallies[way].add(reference, heard, spent)
+        tallies["full"].add(reference, full, full_s)
+        if "tail" not in tallies:
+            continue
         for sound, prefix, whole in _tails(transcriber, pcm):
             heard, spent = _timed(transcriber, sound, Mode.PARTIAL, prefix)
-            words = [bare(word) for word in heard.words]
-            tallies["tail"].add([bare(w) for w in whole], words, heard.looped, heard.redone, spent)
-    return [tally.figures(way) for way, tally in tallies.items() if tally.seconds]
+            tallies["tail"].add(_bare(whole), heard, spent)
+    return [tally.figures(way) for way, tally in tallies.items()]
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    return [word for word in map(bare, words) if word]
 
 
 def utterance_of(clip: Path) -> np.ndarray:
@@ -103,16 +112,15 @@ class _Tally:
         self.words = self.differing = self.loops = self.redone = 0
         self.seconds: list[float] = []
 
-    def add(self, reference: list[str], heard: list[str], looped: bool, redone: bool, spent: float) -> None:
-        reference = [word for word in reference if word]
+    def add(self, reference: list[str], heard: Hypothesis, spent: float) -> None:
         self.words += len(reference)
-        self.differing += differing(reference, [word for word in heard if word])
-        self.loops += looped
-        self.redone += redone
+        self.differing += differing(reference, _bare(heard.words))
+        self.loops += heard.looped
+        self.redone += heard.redone
         self.seconds.append(spent)
 
     def figures(self, way: str) -> WindowFigures:
-        ordered = sorted(self.seconds)
+        ordered = sorted(self.seconds) or [0.0]
         p90 = ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
         median = statistics.median(ordered)
         return WindowFigures(way, self.words, self.differing, self.loops, self.redone, 1e3 * median, 1e3 * p90)

@@ -153,7 +153,7 @@ def test_edges_of_anything_are_in_order(script, levels, first):
         assert edges.in_speech == (bool(found) and isinstance(found[-1], SpeechStarted))
     found += edges.finish()
     end = first + count * FRAME
-    grammar = {
+    grammar: dict[type | None, set[type]] = {
         None: {OnsetLikely},
         OnsetLikely: {OnsetLapsed, SpeechStarted},
         OnsetLapsed: {OnsetLikely},
