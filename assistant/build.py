@@ -13,6 +13,7 @@ from typing import Any
 
 from assistant.conversation.conversation import Character, Conversation, ConversationSettings
 from assistant.conversation.dialogue import Dialogue
+from assistant.conversation.interjecting import Scorer
 from assistant.conversation.listener import Listener
 from assistant.conversation.reply import Mouth
 from assistant.conversation.workers import Workers
@@ -108,25 +109,31 @@ def converse(
     output: Output | None = None,
     *,
     silent: bool = False,
+    scorer: Scorer | None = None,
 ) -> Conversation:
     """A new conversation on loaded models. Prefills the persona's prompt. `silent`: answers are text only."""
     settings = parts.settings
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
     dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock)
-    patient = _patient(settings.conversation, persona)
-    return Conversation(listener, dialogue, workers, clock, on_event, on_turn, patient, output)
+    manners = _manners(settings.conversation, persona)
+    return Conversation(listener, dialogue, workers, clock, on_event, on_turn, manners, output, scorer)
 
 
 def character(parts: Parts, persona: Persona, *, silent: bool = False) -> Character:
     """`persona` with a voice and manners, for `Conversation.become`."""
-    return Character(persona, _mouth(parts, persona, silent=silent), _patient(parts.settings.conversation, persona))
+    return Character(persona, _mouth(parts, persona, silent=silent), _manners(parts.settings.conversation, persona))
 
 
 def _mouth(parts: Parts, persona: Persona, *, silent: bool) -> Mouth:
     return SilentMouth() if silent else PersonaMouth(parts.voice, persona.voice)
 
 
-def _patient(settings: ConversationSettings, persona: Persona) -> ConversationSettings:
-    """`settings` with the persona's patience."""
+def _manners(settings: ConversationSettings, persona: Persona) -> ConversationSettings:
+    """`settings` with the persona's patience, reasons to cut in and words for a long silence."""
     endpoint = replace(settings.floor.endpoint, patience=settings.floor.endpoint.patience * persona.patience)
-    return replace(settings, floor=replace(settings.floor, endpoint=endpoint))
+    return replace(
+        settings,
+        floor=replace(settings.floor, endpoint=endpoint),
+        interjections=persona.interjections.rules(persona.listening_noises),
+        silence=settings.silence if persona.silence is None else persona.silence.rules(),
+    )

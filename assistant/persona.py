@@ -7,8 +7,10 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from assistant.audio.constants import SAMPLE_RATE
 from assistant.errors import CrosstalkError, ExitCode
 from assistant.folders import config_folder
+from assistant.interjection import Eagerness, InterjectionRules, Reason, SilenceRules
 from assistant.resources import config_file
 from engine import Sampling
 
@@ -46,6 +48,54 @@ class VoiceChoice(BaseModel):
     speed: float = Field(1.0, ge=0.5, le=2.0)
 
 
+class ReasonChoice(BaseModel):
+    """A reason to cut in on the user, and what is said then."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    say: str
+    hears: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    after: float | None = Field(None, gt=0)
+    judged: bool = False
+    only_say: bool = False
+
+
+class InterjectionChoice(BaseModel):
+    """Whether and why the character cuts in while the user speaks; times in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    eagerness: Eagerness = Eagerness.OFF
+    reasons: tuple[ReasonChoice, ...] = ()
+    cooldown: float = Field(20.0, ge=0)
+    per_ten_minutes: int = Field(6, ge=1)
+    insist: bool = False
+
+    def rules(self, listening_noises: bool) -> InterjectionRules:
+        """The same as the conversation obeys it."""
+        return InterjectionRules(
+            eagerness=self.eagerness,
+            reasons=tuple(Reason(**reason.model_dump()) for reason in self.reasons),
+            cooldown=round(self.cooldown * SAMPLE_RATE),
+            per_ten_minutes=self.per_ten_minutes,
+            insist=self.insist,
+            listening_noises=listening_noises,
+        )
+
+
+class SilenceChoice(BaseModel):
+    """What the character says into a long silence; `after` in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    after: float = Field(30.0, gt=0)
+    say: tuple[str, ...]
+    at_most: int = Field(2, ge=1)
+
+    def rules(self) -> SilenceRules:
+        """The same as the conversation obeys it."""
+        return SilenceRules(round(self.after * SAMPLE_RATE), self.say, self.at_most)
+
+
 class Persona(BaseModel):
     """One character. The system prompt holds no time or date: those would break the shared prefix every minute."""
 
@@ -61,6 +111,10 @@ class Persona(BaseModel):
     answer_sentences: int = Field(0, ge=0)
     """Sentences after which an answer ends; 0: when the model ends it. Small models do not know when to stop."""
     patience: float = Field(1.0, ge=0.5, le=4.0)
+    interjections: InterjectionChoice = InterjectionChoice()
+    listening_noises: bool = False
+    """A soft "mm-hm" in the pauses of a long turn."""
+    silence: SilenceChoice | None = None
 
     def engine_sampling(self, seed: int = 0) -> Sampling:
         """The engine's form of `sampling` and `answer_tokens`."""

@@ -20,6 +20,8 @@ from assistant.audio.constants import PLAYBACK_FRAME, PLAYBACK_RATE
 
 DUCKED_GAIN = 0.2
 """About -14 dB: still heard as going on, no longer in the way."""
+ASIDE_GAIN = 0.3
+"""A listening noise is about 10 dB under speech."""
 FADE = PLAYBACK_RATE * 20 // 1000
 """Samples of a full-scale fade: one frame, so that a stop is silent within 30 ms."""
 
@@ -71,6 +73,7 @@ class Player:
         self._started = False
         self._trail: deque[int] = deque([0], TRAIL)
         """`position` after each pulled frame, the newest last."""
+        self._aside = np.zeros(0, np.float32)
         self.position = 0
         """Samples of the answer that were played."""
         self.queued = 0
@@ -164,7 +167,18 @@ class Player:
         """The next 20 ms (`PLAYBACK_FRAME` samples)."""
         played = self._pull()
         self._trail.append(self.position)
+        if self._aside.size:
+            self._mix_aside(played.sound)
         return played
+
+    def aside(self, sound: NDArray[np.float32]) -> None:
+        """Play `sound` softly beside whatever else is played, now; it belongs to no answer."""
+        self._aside = sound
+
+    def _mix_aside(self, out: NDArray[np.float32]) -> None:
+        piece = self._aside[:PLAYBACK_FRAME]
+        out[: piece.size] += ASIDE_GAIN * piece
+        self._aside = self._aside[piece.size :]
 
     def _pull(self) -> Played:
         out = self._out

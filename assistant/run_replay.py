@@ -100,6 +100,8 @@ def replay_with(
     clock = WallClock() if request.clock is ClockKind.WALL else VirtualClock()
     workers = ThreadWorkers(clock.wake) if request.clock is ClockKind.WALL else InlineWorkers()
     conversation = converse(parts, persona, workers, clock.now, on_event, on_turn)
+    if persona.greeting:
+        conversation.greet(persona.greeting)
     recorder = Recorder(request.out)
 
     def on_frame(heard: NDArray[np.float32], said: NDArray[np.float32]) -> None:

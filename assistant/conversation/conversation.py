@@ -17,6 +17,7 @@ from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
 from assistant.conversation.answering import Answering
 from assistant.conversation.dialogue import Dialogue
+from assistant.conversation.interjecting import Interjector, Scorer
 from assistant.conversation.listener import Decoded, Listener
 from assistant.conversation.reply import Mouth
 from assistant.conversation.turns import Answer, OpenTurn, Prompt, to_seconds
@@ -24,6 +25,7 @@ from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
+from assistant.interjection import InterjectionRules, Reason, SilenceRules
 from assistant.overlap import same_words
 from assistant.persona import Persona
 from assistant.player import Output, Player
@@ -42,6 +44,8 @@ class ConversationSettings:
     """Seconds of sound of an answer that may yet be dropped."""
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
+    interjections: InterjectionRules = InterjectionRules()
+    silence: SilenceRules = SilenceRules()
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,10 @@ class Conversation:
         on_turn: Callable[[Turn], None] = lambda turn: None,
         settings: ConversationSettings = ConversationSettings(),
         output: Output | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
-        """`output`: how far behind the sound is that `frame` gives, kept up to date by who plays it."""
+        """`output`: how far behind the sound is that `frame` gives, kept up to date by who plays it. `scorer` replaces
+        the engine's opinion of reasons to cut in."""
         self._listener = listener
         self._dialogue = dialogue
         self._workers = workers
@@ -83,10 +89,17 @@ class Conversation:
         self._answering = Answering(dialogue, workers, self._emit, self._on_pieces)
         self._turn: OpenTurn | None = None
         self._turns = 0
+        self._interjector = Interjector(dialogue, workers, settings.interjections, scorer)
+        self._quiet_since = 0
+        """Sample since which nobody has spoken."""
+        self._prompted = 0
+        """Silences broken since the user last spoke."""
         self._first_speech: int | None = None
         """Start of the user's turn when it has been resumed after an answer nobody heard."""
         self._transcribed_at = 0.0
         self._listening_to = ""
+        self._stable = ""
+        """The part of the open utterance's words that is not expected to change."""
         self._next: Character | None = None
         """Who speaks from the next turn on."""
 
@@ -121,6 +134,7 @@ class Conversation:
             self._on_edge(edge)
         self.deliver()
         self._transcribe()
+        self._speak_out_of_turn()
         return self._play()
 
     def deliver(self) -> None:
@@ -135,6 +149,10 @@ class Conversation:
         """The user typed `text`."""
         self._transcribed_at = self._seconds()
         self._step(floor.TextEntered(self._now(), text))
+
+    def greet(self, text: str) -> None:
+        """Say `text` first, if nobody speaks; it becomes part of the conversation."""
+        self._say_unasked(text)
 
     def stop(self) -> None:
         """Be silent now; what was heard is kept."""
@@ -171,6 +189,7 @@ class Conversation:
 
         def changed(_: None) -> None:
             self._settings = character.settings
+            self._interjector.rules = character.settings.interjections
             self._emit(EventType.PERSONA, text=character.persona.name)
 
         self._workers.submit(Lane.MIND, lambda: self._dialogue.switch(character.persona, character.mouth), changed)
@@ -204,6 +223,8 @@ class Conversation:
                 self._follow()
             case Act.COMMIT:
                 self._commit(action)
+            case Act.CUT_IN:
+                pass  # done by `_cut_in`, which asked for it
             case Act.DISCARD:
                 self._forget_utterance()
             case Act.BACKCHANNEL:
@@ -244,6 +265,9 @@ class Conversation:
             self._emit(EventType.REJECTED, text=transcript.text, reason=transcript.reason)
         self._step(floor.Transcribed(self._now(), transcript.text, transcript.until, transcript.accepted))
         self._follow()
+        if self._turn is None and transcript.accepted:
+            self._interjector.words(transcript.stable, self._now())
+            self._stable = transcript.stable
 
     def _follow(self) -> None:
         """Let the mind keep up with the words: prefill them, judge them, begin an answer when they look finished."""
@@ -309,34 +333,92 @@ class Conversation:
     def _commit(self, action: Action) -> None:
         state = self._state
         start = state.speech_start if self._first_speech is None else self._first_speech
-        self._first_speech = None
         typed = action.waited == 0
         now = self._seconds()
-        answer = self._answering.begin(Prompt(action.text))
+        turn = self._open_turn(
+            Prompt(action.text),
+            start=now if typed else to_seconds(start),
+            end=now if typed else to_seconds(state.speech_end),
+        )
+        if not typed:
+            self._emit(EventType.ENDPOINT, turn=turn, silence=to_seconds(action.waited), finished=action.finished)
+        self._emit(EventType.USER_TURN, turn=turn, text=action.text)
+        self._give()
+
+    def _open_turn(self, prompt: Prompt, start: float, end: float) -> int:
+        """The user's turn is over (or there was none): `prompt` is being answered from now on. Its number."""
         self._turn = OpenTurn(
             index=self._turns,
-            user_text=action.text,
-            user_start=now if typed else to_seconds(start),
-            user_end=now if typed else to_seconds(state.speech_end),
-            endpoint_at=now,
+            user_text=prompt.text,
+            user_start=start,
+            user_end=end,
+            endpoint_at=self._seconds(),
             transcribed_at=self._transcribed_at,
-            answer=answer,
+            answer=self._answering.begin(prompt),
         )
         self._turns += 1
-        if not typed:
-            self._emit(
-                EventType.ENDPOINT, turn=self._turn.index, silence=to_seconds(action.waited), finished=action.finished
-            )
-        self._emit(EventType.USER_TURN, turn=self._turn.index, text=action.text)
+        self._first_speech = None
+        self._prompted = 0 if prompt.text else self._prompted
+        self._interjector.turn_over()
         self._listener.forget()
-        self._listening_to = ""
+        self._listening_to = self._stable = ""
+        return self._turn.index
+
+    def _give(self) -> None:
+        """Let the answer be heard: what is ready of it at once, the rest as it comes."""
         self._player.begin()
         self._release()
         self._pump()
 
+    # --- speaking out of turn ---------------------------------------------------------------------------------
+
+    def _speak_out_of_turn(self) -> None:
+        state, now = self._state, self._t
+        if state.phase is not Phase.LISTENING or self._player.active:
+            self._quiet_since = now
+        if state.phase in (Phase.USER, Phase.PAUSE) and self._turn is None:
+            spoken = (now if state.user_active else state.speech_end) - state.speech_start
+            reason = self._interjector.due(self._stable, spoken, now)
+            if reason is not None:
+                self._cut_in(reason)
+            elif state.phase is Phase.PAUSE:
+                noise = self._interjector.noise_due(spoken, now - state.speech_end, state.finished)
+                if noise is not None:
+                    self._murmur(noise)
+        rules = self._settings.silence
+        if rules.due(now - self._quiet_since, self._prompted):
+            self._prompted += 1
+            self._say_unasked(rules.say[(self._prompted - 1) % len(rules.say)])
+
+    def _cut_in(self, reason: Reason) -> None:
+        speaking, text = self._state.user_active, self._state.text
+        begun = self._state.speech_start
+        self._step(floor.CutIn(self._now(), self._settings.interjections.grace))
+        if self._state.phase is not Phase.THINKING or not text:
+            return
+        self._open_turn(Prompt(self._state.committed, reason.say, reason.only_say), to_seconds(begun), self._seconds())
+        assert self._turn is not None
+        self._emit(EventType.INTERJECTION, turn=self._turn.index, text=reason.say, reason=reason.name)
+        self._emit(EventType.USER_TURN, turn=self._turn.index, text=self._state.committed)
+        if speaking:
+            self._listener.open(self._t)
+        self._give()
+
+    def _murmur(self, text: str) -> None:
+        """A listening noise: soft, beside everything else, and no part of the conversation."""
+        self._emit(EventType.LISTENING_NOISE, text=text)
+        self._workers.submit(Lane.MIND, lambda: self._dialogue.sound_of(text), self._player.aside)
+
+    def _say_unasked(self, text: str) -> None:
+        self._step(floor.SpeakFirst(self._now()))
+        if self._state.phase is Phase.THINKING and self._turn is None:
+            now = self._seconds()
+            self._open_turn(Prompt("", text, only_opening=True), now, now)
+            self._give()
+
     def _forget_utterance(self) -> None:
         self._listener.forget()
-        self._listening_to = ""
+        self._listening_to = self._stable = ""
         if self._turn is None:
             self._answering.drop()
             self._workers.submit(Lane.MIND, self._dialogue.forget_tail, lambda _: None)

@@ -15,12 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from assistant.audio.constants import PLAYBACK_RATE
+from assistant.audio.resample import resample
 from assistant.conversation.reply import Mouth, Reply
 from assistant.conversation.turns import Prompt
+from assistant.interjection import Reason
 from assistant.persona import Persona
 from assistant.timeline.events import Tokens
 from engine import Engine, Session, Token
-from voices import ClauseSplitter
+from voices import Clause, ClauseSplitter
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,31 @@ class Dialogue:
             self._tail = self.base.fork()
         self._retarget(self._tail, ids)
         return end_of_turn_log_odds(self._tail.last_logits(), self._done_ids)
+
+    def judge(self, text: str, reasons: tuple[Reason, ...]) -> dict[str, float]:
+        """How much likelier each reason's words have become by what the user says, in nats a token.
+
+        Each is scored in one batched forward as the assistant's next words, behind the user's words and behind a
+        neutral beginning; the difference takes the length and the habits of a phrase out. Nothing is left behind.
+        """
+        self.listen(text)
+        assert self._tail is not None
+        close = self._template.user_close_and_assistant_open()
+        suffixes = [close + self._engine.tokenizer.encode(reason.say) for reason in reasons]
+        neutral = self._template.user_open(after_system=self._after_system) + self._engine.tokenizer.encode("Well, I")
+        here = self._tail.score(suffixes)
+        there = self.base.score([neutral + suffix for suffix in suffixes])
+        return {
+            reason.name: _mean_tail(a.logprobs, size) - _mean_tail(b.logprobs, size)
+            for reason, suffix, a, b in zip(reasons, suffixes, here, there, strict=True)
+            for size in (len(suffix) - len(close),)
+        }
+
+    def sound_of(self, text: str) -> np.ndarray:
+        """`text` in the persona's voice, float32 at `PLAYBACK_RATE`; no part of the conversation."""
+        pieces = [piece.pcm for piece in self._mouth.stream(Clause(text, 0), quickly=False)]
+        sound = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+        return resample(sound, self._mouth.sample_rate, PLAYBACK_RATE)
 
     def _retarget(self, session: Session, ids: Sequence[int]) -> tuple[int, int, int]:
         """Make `session` the base followed by `ids`, forwarding only what differs from what it holds."""
@@ -203,6 +231,10 @@ class Dialogue:
             session.close()
         self._drafts.clear()
         self.base.close()
+
+
+def _mean_tail(logprobs: Sequence[float] | np.ndarray, size: int) -> float:
+    return float(np.mean(np.asarray(logprobs)[-size:]))
 
 
 def done_ids(engine: Engine) -> np.ndarray:

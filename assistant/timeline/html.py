@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ MARKERS = {
     EventType.RESUME: ("resume", "go on"),
     EventType.BARGE_IN: ("barge", "barge-in"),
     EventType.BACKCHANNEL: ("back", "backchannel"),
+    EventType.INTERJECTION: ("barge", "cuts in"),
     EventType.REJECTED: ("rejected", "not speech"),
     EventType.ERROR: ("error", "error"),
 }
@@ -125,8 +127,8 @@ def _user_words(turns: Sequence[Turn]) -> Iterable[str]:
 
 
 def _assistant_words(turns: Sequence[Turn]) -> Iterable[str]:
-    following = [turn.speech_start for turn in turns[1:]] + [None]
-    for turn, until in zip(turns, following, strict=True):
+    following = [turn.speech_start for turn in turns[1:]]
+    for turn, until in zip_longest(turns, following):
         for row, word in enumerate(turn.words):
             if not word.heard and until is not None and word.end > until - 0.2:
                 break  # the next answer is drawn here; the table has all of the words
