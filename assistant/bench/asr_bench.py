@@ -16,6 +16,7 @@ import numpy as np
 
 from assistant.audio.constants import SAMPLE_RATE, samples
 from assistant.audio.formats import probe, read_sound
+from assistant.ears.errors import EarsError
 from assistant.ears.hypothesis import Hypothesis, Mode
 from assistant.ears.preroll import PRE_ROLL
 from assistant.ears.stabiliser import agree, bare
@@ -58,9 +59,58 @@ class WindowFigures:
         return {**asdict(self), "differing_percent": round(self.differing_percent, 2)}
 
 
-def find_clips(least_s: float = 1.0, most_s: float = 8.0, limit: int | None = None) -> list[Path]:
+def run(model: str = "whisper-tiny.en", limit: int | None = 100, folders: Sequence[Path] = ()) -> dict[str, object]:
+    """All figures as one document; raises `EarsError` where there are no recordings of people."""
+    from assistant.models import find_model
+
+    clips = find_clips(limit=limit, folders=folders or CLIP_FOLDERS)
+    if not clips:
+        raise EarsError(
+            "There are no recordings to measure with; install the Debian packages asterisk-core-sounds-en-wav and "
+            "codec2-examples, or name a folder of WAV files."
+        )
+    started = time.perf_counter()
+    transcriber = Transcriber.load(find_model(model))
+    loading = time.perf_counter() - started
+    transcriber.warm_up()
+    figures = measure(transcriber, clips)
+    return {
+        "model": model,
+        "clips": len(clips),
+        "threads": transcriber.settings.threads,
+        "load_s": round(loading, 3),
+        "ways": [one.as_dict() for one in figures],
+    }
+
+
+def show(result: dict[str, object]) -> None:
+    """The figures as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    ways = result["ways"]
+    assert isinstance(ways, list)
+    table = Table(title=f"{result['model']}: {result['clips']} clips, loaded in {result['load_s']} s")
+    for column in ("window", "words", "differing from 30 s", "loops", "redone", "median ms", "90 % ms"):
+        table.add_column(column, justify="left" if column == "window" else "right")
+    for way in ways:
+        table.add_row(
+            str(way["way"]),
+            str(way["words"]),
+            f"{way['differing_percent']:.1f} %",
+            str(way["loops"]),
+            str(way["redone"]),
+            f"{way['median_ms']:.0f}",
+            f"{way['p90_ms']:.0f}",
+        )
+    Console().print(table)
+
+
+def find_clips(
+    least_s: float = 1.0, most_s: float = 8.0, limit: int | None = None, folders: Sequence[Path] = CLIP_FOLDERS
+) -> list[Path]:
     """Installed recordings of people, in a fixed order, spread evenly when there is a `limit`."""
-    found = [path for folder in CLIP_FOLDERS for path in sorted(folder.rglob("*.wav")) if _speech(path)]
+    found = [path for folder in folders for path in sorted(folder.rglob("*.wav")) if _speech(path)]
     fitting = [path for path in found if least_s <= probe(path).seconds <= most_s]
     if limit is None or limit >= len(fitting):
         return fitting

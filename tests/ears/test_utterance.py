@@ -47,7 +47,8 @@ class Talk:
 def talk(plan: list[list[int]], pauses: list[int]) -> Talk:
     """Stretches of words of so many frames each, pauses of so many frames between the stretches."""
     at = START
-    words, stretches = [], []
+    words: list[Spoken] = []
+    stretches: list[tuple[int, int]] = []
     for lengths, gap in zip(plan, pauses, strict=False):
         began = at
         for length in lengths:
