@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from assistant.calibrations import calibration_of
 from assistant.conversation.conversation import Character, Conversation, ConversationSettings
 from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.interjecting import Scorer
@@ -22,6 +23,7 @@ from assistant.ears.gate import GateSettings
 from assistant.ears.transcriber import AsrSettings, Transcriber
 from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
+from assistant.endpoint import Calibration
 from assistant.mouth import PersonaMouth, SilentMouth
 from assistant.persona import Persona
 from assistant.player import Output
@@ -96,7 +98,14 @@ def load(paths: ModelPaths, settings: AssistantSettings, step: Callable[[str], N
             voice=paths.voice.stem,
             vad=settings.vad.kind.value,
         )
-        return Parts(engine.result(), transcriber.result(), voice.result(), names, settings)
+        return Parts(engine.result(), transcriber.result(), voice.result(), names, _calibrated(settings, paths.llm))
+
+
+def _calibrated(settings: AssistantSettings, llm: Path) -> AssistantSettings:
+    """`settings` with the language model's own calibration, unless one was chosen."""
+    if settings.conversation.calibration != Calibration():
+        return settings
+    return replace(settings, conversation=replace(settings.conversation, calibration=calibration_of(llm)))
 
 
 def converse(

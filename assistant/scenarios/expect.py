@@ -8,7 +8,6 @@ from assistant.scenarios import sound
 from assistant.scenarios.score import Run, Scores, answers
 from assistant.scenarios.words import holds, holds_any
 
-
 MOST = 6
 """Sentences about one run: behind a broken echo canceller there may be hundreds."""
 
