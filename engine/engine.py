@@ -55,7 +55,7 @@ class Engine:
         self.fingerprint = model_file.fingerprint
         self.context = min(settings.context or model_file.context_length, model_file.context_length)
         self.tokenizer = Tokenizer(model_file.vocabulary)
-        self._template_source = model_file.chat_template
+        self.template_source = model_file.chat_template
         self._template: ChatFragments | None = None
         groups = plan_groups(self.shape, settings, self.context)
         model = pick(settings.device).load(self.shape, model_file.weights, threads=settings.threads)
@@ -82,7 +82,7 @@ class Engine:
     def template(self) -> ChatFragments:
         """The model's chat template as fragments to append; derived at first use."""
         if self._template is None:
-            self._template = ChatFragments(self.tokenizer, self._template_source)
+            self._template = ChatFragments(self.tokenizer, self.template_source)
         return self._template
 
     # ---- sessions ---------------------------------------------------------------------------------------------
@@ -133,7 +133,10 @@ class Engine:
 
     def check(self) -> None:
         """Verify all bookkeeping; raises `InvariantBroken` if there is a bug."""
-        self.worker.call(lambda: check_store(self.store))
+        if self.closed:
+            check_store(self.store)
+        else:
+            self.worker.call(lambda: check_store(self.store))
 
     def drop_cache(self) -> int:
         """Forget everything no session holds; returns the number of pages."""

@@ -68,6 +68,12 @@ class Slot:
     closed: bool = False
     used: int = 0
 
+    def cancel_all(self) -> None:
+        """Ask the running job and all that wait behind it to end."""
+        for job in (self.current, *self.waiting):
+            if isinstance(job, Job):
+                job.cancelled = True
+
 
 class Job:
     """Base: one slot, one future, a priority and a cancel signal."""
@@ -148,14 +154,15 @@ class AppendJob(Job):
     def __init__(self, slot: Slot, ids: list[int], **options: Any) -> None:
         super().__init__(slot, **options)
         self.ids = ids
-        self.before = 0
+        self.before: int | None = None
 
     def start(self, store: KVStore, context: int) -> None:
-        self.before = len(self.seq.ids)
-        if self.before + len(self.ids) > context:
+        before = len(self.seq.ids)
+        if before + len(self.ids) > context:
             raise ContextFull(
-                f"{self.before} + {len(self.ids)} tokens exceed the context of {context}: compact or truncate first."
+                f"{before} + {len(self.ids)} tokens exceed the context of {context}: compact or truncate first."
             )
+        self.before = before
         if self.ids:
             self.seq.ids.extend(self.ids)
             self.seq.logits = None
@@ -172,8 +179,8 @@ class AppendJob(Job):
         super().finish(self.usage)
 
     def abort(self, store: KVStore, error: BaseException) -> None:
-        if not self.done:
-            store.truncate(self.seq, min(self.before, len(self.seq.ids)))
+        if not self.done and self.before is not None:
+            store.truncate(self.seq, self.before)
         super().abort(store, error)
 
 

@@ -213,6 +213,15 @@ class Session:
 
         save_session(self._engine, self._slot, Path(path))
 
+    def shift(self, keep: int, drop: int) -> None:
+        """Drop `drop` ids after the first `keep` in place; see `engine.shift` for what that costs in quality.
+
+        Raises `ShiftRefused` for models where it would be wrong.
+        """
+        from engine.shift import shift_session
+
+        shift_session(self._engine, self._slot, keep, drop)
+
     def pin(self, pinned: bool = True) -> None:
         """A pinned session's pages are never given up to make room for others."""
         self._slot.pinned = pinned
@@ -235,8 +244,7 @@ class Session:
         engine, slot = self._engine, self._slot
         if slot.closed or engine.closed:
             return
-        if slot.current is not None:
-            slot.current.cancelled = True
+        engine.worker.call(slot.cancel_all)  # not in the session's own queue: that is what may be in the way
         engine.worker.call(lambda: engine.remove_slot(slot), slot)
 
     def __enter__(self) -> Session:

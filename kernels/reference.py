@@ -7,6 +7,7 @@ same bit for bit.  It is slow and meant for small models and for the fuzz test's
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,11 +87,7 @@ class ReferenceModel:
         return torch.stack([torch.mv(weight, row.clone()) for row in x])
 
     def norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        if self.exact:
-            return torch.stack([self._norm(row.clone(), weight) for row in x])
-        return self._norm(x, weight)
-
-    def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """RMS norm over the last axis."""
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.shape.norm_eps) * weight
 
     def rotate(self, x: torch.Tensor, positions: torch.Tensor, layer: int) -> torch.Tensor:
@@ -111,6 +108,14 @@ class ReferenceModel:
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: ReferenceCache) -> np.ndarray:
+        if not self.exact:
+            return self._forward(batch, cache)
+        # Vector and scalar code of one function may round differently, and which of them an element meets depends on
+        # its place in the tensor: only equal shapes give equal bits, so every row is a batch of its own.
+        logits = [self._forward(row, cache) for row in _rows(batch)]
+        return np.concatenate(logits) if logits else np.zeros((0, self.shape.vocab), np.float32)
+
+    def _forward(self, batch: ForwardBatch, cache: ReferenceCache) -> np.ndarray:
         shape = self.shape
         positions = torch.from_numpy(batch.positions.astype(np.int64))
         x = self.embed[torch.from_numpy(batch.token_ids.astype(np.int64))] * shape.embed_scale
@@ -192,6 +197,21 @@ class ReferenceModel:
             weights = (torch.mv(k, q[head].clone()) * self.shape.attn_scale).softmax(-1)
             heads.append(torch.mv(v, weights))
         return torch.cat(heads)
+
+
+def _rows(batch: ForwardBatch) -> Iterator[ForwardBatch]:
+    """Each row as a batch, in order: a row comes after all it can see."""
+    wanted = set(batch.logit_rows.tolist())
+    for s in range(len(batch.context_lens)):
+        for row in range(int(batch.seq_starts[s]), int(batch.seq_starts[s + 1])):
+            yield ForwardBatch(
+                token_ids=batch.token_ids[row : row + 1],
+                positions=batch.positions[row : row + 1],
+                seq_starts=np.array([0, 1], np.int32),
+                context_lens=batch.positions[row : row + 1] + 1,
+                block_tables=tuple(table[s : s + 1] for table in batch.block_tables),
+                logit_rows=np.zeros(int(row in wanted), np.int32),
+            )
 
 
 @dataclass(frozen=True)

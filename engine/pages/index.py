@@ -34,10 +34,11 @@ class PrefixIndex:
             return
         assert page.parent is not None
         if len(page.tokens) == self.page_size:
-            page.hash = chain(page.parent, page.tokens)
-            if page.hash in self.by_hash:
+            name = chain(page.parent, page.tokens)
+            if name in self.by_hash:
                 return
-            self.by_hash[page.hash] = page
+            page.hash = name
+            self.by_hash[name] = page
         self.children.setdefault((page.parent, page.tokens[0]), []).append(page)
         page.indexed = True
 

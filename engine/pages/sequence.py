@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from engine.pages.page import ROOT, Hash, chain
@@ -22,7 +24,7 @@ class Sequence:
     held; `first[g]` is the lowest logical page held.  `logits` is the row behind the last id, if it is known.
     """
 
-    __slots__ = ("page_size", "ids", "filled", "reserved", "tables", "first", "logits", "_hashes")
+    __slots__ = ("page_size", "ids", "filled", "reserved", "tables", "first", "logits", "salted", "_hashes")
 
     def __init__(self, page_size: int, n_groups: int) -> None:
         self.page_size = page_size
@@ -32,6 +34,7 @@ class Sequence:
         self.tables = [np.full(16, ABSENT, np.int32) for _ in range(n_groups)]
         self.first = [0] * n_groups
         self.logits: np.ndarray | None = None
+        self.salted: int | None = None
         self._hashes: list[Hash] = [ROOT]
 
     def parent_hash(self, block: int) -> Hash:
@@ -41,6 +44,12 @@ class Sequence:
             done = len(hashes) - 1
             hashes.append(chain(hashes[done], self.ids[done * size : (done + 1) * size]))
         return hashes[block]
+
+    def salt(self, block: int, secret: bytes | None = None) -> None:
+        """Give the pages from `block` on names nobody else can have: their content does not follow from the ids."""
+        self.parent_hash(block)
+        self._hashes[block:] = [secret or os.urandom(16)]
+        self.salted = block
 
     def block_tokens(self, block: int, end: int) -> list[int]:
         """The ids of a logical page, not beyond position `end`."""
@@ -59,6 +68,8 @@ class Sequence:
         if n < len(self.ids):
             del self.ids[n:]
             del self._hashes[n // self.page_size + 1 :]
+            if self.salted is not None and self.salted >= len(self._hashes):
+                self.salted = None
             self.logits = None
 
     def copy(self) -> Sequence:
@@ -67,4 +78,5 @@ class Sequence:
         twin.ids, twin.filled, twin.reserved = list(self.ids), self.filled, [self.filled] * len(self.tables)
         twin.tables = [table.copy() for table in self.tables]
         twin.first, twin.logits, twin._hashes = list(self.first), self.logits, list(self._hashes)
+        twin.salted = self.salted
         return twin
