@@ -13,12 +13,11 @@ from assistant.conversation.listener import Heard, Listener
 from assistant.ears.edges import SpeechEdges, SpeechEnded, SpeechStarted
 from assistant.ears.gate import GateSettings
 from assistant.ears.transcriber import Transcriber
-from assistant.ears.utterance import UtteranceSettings
+from assistant.ears.utterance import UNHURRIED
 from assistant.ears.vad import VadSettings
 
 GAP = samples(700)
 """Silence that ends a piece; nobody waits for an answer here, so it may be long."""
-NEVER = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ def transcribe(
 ) -> Iterator[Piece]:
     """The pieces of a recording given as 20 ms frames at 16 kHz, in order, each as soon as it is understood."""
     # Partial transcripts are for people who wait; here each stretch of sound is decoded once.
-    rules = UtteranceSettings(first_ms=NEVER, every_ms=NEVER)
-    listener = Listener(SpeechEdges(vad), transcriber, rules, gate)
+    listener = Listener(SpeechEdges(vad), transcriber, UNHURRIED, gate)
     now = start = 0
     ended: int | None = None
     heard: Heard | None = None
