@@ -46,7 +46,7 @@ EFFECTS: dict[str, Effect] = {
             pb.Delay(0.0113, feedback=0.35, mix=0.3),
             pb.Chorus(rate_hz=0.4, depth=0.12, centre_delay_ms=4.0, feedback=0.3, mix=0.35),
             pb.PeakFilter(2600, gain_db=5.0, q=0.8),
-            pb.Gain(3.0),
+            pb.Gain(7.0),
         ],
     ),
     "robot": Effect(
@@ -56,7 +56,7 @@ EFFECTS: dict[str, Effect] = {
             pb.Delay(0.0083, feedback=0.7, mix=0.5),
             pb.Bitcrush(9),
             pb.LowpassFilter(6500),
-            pb.Gain(-3.0),
+            pb.Gain(3.0),
         ],
     ),
     "radio": Effect(
@@ -69,12 +69,18 @@ EFFECTS: dict[str, Effect] = {
             pb.Compressor(threshold_db=-26, ratio=6),
             pb.Distortion(14),
             pb.LowpassFilter(3200),
-            pb.Gain(-6.0),
+            pb.Gain(0.0),
         ],
     ),
     "telephone": Effect(
         "over the telephone",
-        lambda pb: [pb.HighpassFilter(320), pb.HighpassFilter(320), pb.LowpassFilter(3300), pb.LowpassFilter(3300)],
+        lambda pb: [
+            pb.HighpassFilter(320),
+            pb.HighpassFilter(320),
+            pb.LowpassFilter(3300),
+            pb.LowpassFilter(3300),
+            pb.Gain(3),
+        ],
     ),
     "hall": Effect(
         "in a large room",
@@ -86,6 +92,7 @@ EFFECTS: dict[str, Effect] = {
             pb.LowShelfFilter(220, gain_db=4.0),
             pb.HighShelfFilter(5000, gain_db=-3.0),
             pb.Compressor(threshold_db=-22, ratio=2.5),
+            pb.Gain(6.0),
         ],
     ),
     "bright": Effect("clear and light", lambda pb: [pb.HighpassFilter(120), pb.HighShelfFilter(3500, gain_db=5.0)]),
