@@ -1,6 +1,7 @@
 """Per model: from its log-odds of "the turn is over" to a probability, as files in `configs/endpoint/`.
 
-Made by `scripts/calibrate_endpoint.py`. A file is for all quantisations of a model: `smollm2-135m-instruct.yaml` for `SmolLM2-135M-Instruct.Q4_1.gguf`.
+Made by `scripts/calibrate_endpoint.py`. A file is for all quantisations of a model:
+`smollm2-135m-instruct.yaml` for `SmolLM2-135M-Instruct.Q4_1.gguf`.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Room(Form):
 
     echo_db: float = Field(default=-6.0, ge=-60, le=6)
     """Level of the echo against what the assistant says."""
-    delay_ms: float = Field(default=60.0, ge=40, le=1000)
+    delay_ms: float = Field(default=60.0, ge=20, le=1000)
     """Sound card, air, sound card."""
     decay_ms: float = Field(default=120.0, ge=0, le=2000)
     """Time in which the room's reverberation falls by 60 dB; 0 = the direct sound alone."""

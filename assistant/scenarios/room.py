@@ -38,8 +38,8 @@ class EchoPath:
         self._response = impulse_response(room, seed)
         self._drift = room.drift_ppm * 1e-6
         self._resampler = StreamResampler(PLAYBACK_RATE, SAMPLE_RATE)
-        # `pull` for frame n comes before `push` of frame n: the first pushed sample is already one frame late.
-        self._line = np.zeros(max(0, samples(room.delay_ms) - FRAME), np.float32)
+        # What is pushed after frame n was pulled is in the air during frame n + 1.
+        self._line = np.zeros(samples(room.delay_ms) + FRAME, np.float32)
         self._tail = np.zeros(self._response.size - 1, np.float32)
         self._phase = 0.0
         self._last = np.float32(0.0)

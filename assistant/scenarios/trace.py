@@ -28,6 +28,9 @@ FAINT = 1e-3
 SEARCH = PLAYBACK_RATE * 2
 """Samples around the expected place in which a jump is looked for."""
 
+STARVED = 8
+"""Zeros at a frame's end from which on the rest of it was not there in time; a fade to nothing ends in one."""
+
 Pcm = NDArray[np.float32]
 
 
@@ -212,20 +215,21 @@ def ramp(frame: Pcm, expected: Pcm) -> tuple[float, float, int] | None:
 
     A frame whose end is digital silence may hold only the beginning of `expected` (the next clause was not ready).
     """
-    size = min(expected.size, int(np.flatnonzero(frame)[-1]) + 1)
-    if size < PLAYBACK_FRAME // 8:
-        return None
     full = min(expected.size, frame.size)
-    for length in dict.fromkeys((full, size)):
-        there, heard = expected[:length].astype(np.float64), frame[:length].astype(np.float64)
-        slope = np.arange(length) / PLAYBACK_FRAME
-        basis = np.stack([there, there * slope], axis=1)
-        weights, *_ = np.linalg.lstsq(basis, heard, rcond=None)
-        left = float(np.square(heard - basis @ weights).sum())
-        if left <= FINE * float(np.square(heard).sum()) and weights[0] > -0.05:
-            end = float(weights[0] + weights[1] * length / PLAYBACK_FRAME)
-            return max(0.0, float(weights[0])), max(0.0, end), length
-    return None
+    size = min(full, int(np.flatnonzero(frame)[-1]) + 1)
+    if full < PLAYBACK_FRAME // 8:
+        return None
+    starved = full - size >= STARVED and np.abs(expected[size:full]).max() > FAINT
+    length = size if starved else full
+    there, heard = expected[:length].astype(np.float64), frame[:length].astype(np.float64)
+    slope = np.arange(length) / PLAYBACK_FRAME
+    basis = np.stack([there, there * slope], axis=1)
+    weights, *_ = np.linalg.lstsq(basis, heard, rcond=None)
+    left = float(np.square(heard - basis @ weights).sum())
+    if left > FINE * float(np.square(heard).sum()) or weights[0] < -0.05:
+        return None
+    end = float(weights[0] + weights[1] * length / PLAYBACK_FRAME)
+    return max(0.0, float(weights[0])), max(0.0, end), length
 
 
 def locate(frame: Pcm, around: Pcm) -> int | None:
