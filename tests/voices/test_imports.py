@@ -6,7 +6,7 @@ import sys
 CHECK = """
 import sys, threading
 import voices, voices.backchannels, voices.effects
-heavy = {"piper", "onnxruntime", "onnx", "phonenumbers", "pedalboard", "torch", "assistant", "engine"} & set(sys.modules)
+heavy = {"piper", "onnxruntime", "onnx", "phonenumbers", "pedalboard", "torch", "engine"} & set(sys.modules)
 assert not heavy, heavy
 assert threading.active_count() == 1
 """
