@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -18,18 +17,14 @@ from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME, SAMPLE_RATE
 from assistant.conversation.conversation import Conversation
+from assistant.pace import ClockKind
+
+__all__ = ["Clock", "ClockKind", "VirtualClock", "WallClock", "replay"]
 
 LONGEST_ANSWER = 60.0
 """Seconds after the recording's end for which an answer is still waited for."""
 SETTLE = 1.0
 """Seconds of silence at the end, so that the last word's endpoint can come."""
-
-
-class ClockKind(Enum):
-    """What time is."""
-
-    WALL = "wall"
-    VIRTUAL = "virtual"
 
 
 class Clock(Protocol):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 
 import typer
 
-
-class Pace(StrEnum):
-    """`assistant.replay.ClockKind`, without importing the assistant for the sake of `--help`."""
-
-    WALL = "wall"
-    VIRTUAL = "virtual"
+from assistant.pace import ClockKind
 
 
 def register(app: typer.Typer) -> None:
@@ -25,12 +19,11 @@ def replay(
     timeline: Path = typer.Option(None, help="What happened, as JSON (docs/timeline.md)."),
     html: Path = typer.Option(None, help="The same as a page to look at."),
     persona: str = typer.Option("default", help="A persona's name, or a YAML file."),
-    clock: Pace = typer.Option(Pace.WALL, help="wall: real pace. virtual: as fast as it goes."),
+    clock: ClockKind = typer.Option(ClockKind.WALL, help="wall: real pace. virtual: as fast as it goes."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Override a setting."),
     as_json: bool = typer.Option(False, "--json", help="Print the timeline instead of the conversation."),
 ) -> None:
     """Play a recording into the assistant as if into its microphone, and show the conversation."""
-    from assistant.replay import ClockKind
     from assistant.run_replay import ReplayRequest, run
 
-    run(ReplayRequest(recording, out, timeline, html, persona, ClockKind(clock.value), tuple(settings), as_json))
+    run(ReplayRequest(recording, out, timeline, html, persona, clock, tuple(settings), as_json))
