@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from assistant.replay import ClockKind
+from assistant.pace import ClockKind
 
 bench = typer.Typer(help="Measure: each prints its figures, or one JSON document.", no_args_is_help=True)
 JSON = typer.Option(False, "--json", help="One JSON document instead of lines.")
@@ -45,3 +45,47 @@ def start(repeat: int = typer.Option(3, min=1, help="Starts; the median counts."
 
     result = start_bench.run(repeat)
     print_json(result) if as_json else start_bench.show(result)
+
+
+@bench.command()
+def engine(
+    model: str = typer.Option("smollm2-135m", help="A model of the catalogue, or a GGUF file."),
+    device: str = typer.Option("cpu", help="cpu or cuda."),
+    threads: int = typer.Option(1, min=1, help="CPU threads of every side."),
+    rounds: int = typer.Option(5, min=1, help="Samples of each figure and side; medians count."),
+    transformers: bool = typer.Option(True, help="Compare with transformers too, if it is installed."),
+    only: list[str] = typer.Option([], metavar="FIGURE", help="Figures by their beginning; several times."),
+    as_json: bool = JSON,
+) -> None:
+    """Prefill, decode, appends, forks and accuracy against llama.cpp and transformers."""
+    from assistant.bench import engine_bench
+    from assistant.cli.console import print_json
+
+    chosen = engine_bench.EngineBench(_model_file(model), device, threads, rounds, transformers, tuple(only))
+    result = engine_bench.run(chosen, lambda what: typer.echo(what, err=True))
+    print_json(result) if as_json else engine_bench.show(result)
+
+
+def _model_file(model: str) -> Path:
+    """The file of a catalogue name, pulled if need be, or the path itself."""
+    from assistant.cli.console import download_progress
+    from assistant.models import Store, load_catalogue
+
+    if Path(model).is_file():
+        return Path(model)
+    return Store().pull(load_catalogue().find(model), download_progress())
+
+
+@bench.command()
+def asr(
+    folders: list[Path] = typer.Argument(None, metavar="[FOLDER]...", help="Recordings; default: Debian's."),
+    model: str = typer.Option("whisper-tiny.en", help="An ASR model of `crosstalk models list`, or a folder."),
+    limit: int = typer.Option(100, min=1, help="At most so many clips."),
+    as_json: bool = JSON,
+) -> None:
+    """What the fitted encoder windows cost in words and save in time, on recordings of people."""
+    from assistant.bench import asr_bench
+    from assistant.cli.console import print_json
+
+    result = asr_bench.run(model, limit, folders or ())
+    print_json(result) if as_json else asr_bench.show(result)

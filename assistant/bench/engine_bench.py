@@ -1,0 +1,256 @@
+"""`crosstalk bench engine`: prefill, decode, appends and forks against llama.cpp and transformers, in one run.
+
+All sides read the same file and the same tokens.  They take turns, round after round, so that what else the machine
+does meets all of them alike; medians are compared.  llama.cpp runs with and without flash attention, and for each
+figure the better of the two counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assistant.bench import prose
+from assistant.bench.sides import BenchUnavailable, LlamaSide, OurSide, Side, TransformersSide
+
+PREFILLS = (16, 32, 64, 128, 512)
+CONTEXTS = (4096, 1024, 128)
+FORKS = (1, 2, 4, 8)
+FORK_PREFIX, APPEND_CONTEXT, APPEND = 1000, 2000, 30
+STEPS = 8
+"""Tokens of a decode sample."""
+
+
+@dataclass(frozen=True)
+class EngineBench:
+    """What to measure: `rounds` samples a figure and side; `only` limits it to figures with one of these beginnings."""
+
+    path: Path
+    device: str = "cpu"
+    threads: int = 1
+    rounds: int = 5
+    transformers: bool = True
+    only: tuple[str, ...] = ()
+
+
+def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """All figures; seconds in `seconds`, ours over theirs as speed in `ratios`."""
+    from engine.loading import read_model
+
+    model_file = read_model(bench.path)
+    tokens = _tokens(model_file)
+    positions = max(CONTEXTS) + 64 * max(FORKS)
+    progress("loading")
+    ours = OurSide(model_file, bench.device, bench.threads, positions)
+    sides: list[Side] = [ours]
+    notes: list[str] = []
+    try:
+        for flash in (False, True):
+            sides.append(LlamaSide(bench.path, bench.threads, positions, flash=flash))
+    except BenchUnavailable as error:
+        notes.append(str(error))
+    if bench.transformers:
+        try:
+            sides.append(TransformersSide(model_file, bench.device, bench.threads))
+        except BenchUnavailable as error:
+            notes.append(str(error))
+    seconds: dict[str, dict[str, float]] = {}
+    for figure, sample in _figures(tokens):
+        if bench.only and not figure.startswith(bench.only):
+            continue
+        progress(figure)
+        seconds[figure] = _alternate(sides, sample, bench.rounds)
+    result: dict[str, Any] = {
+        "device": bench.device,
+        "threads": bench.threads,
+        "model": model_file.name,
+        "seconds": seconds,
+        "ratios": _ratios(seconds),
+        "notes": notes,
+    }
+    if not bench.only or "accuracy" in bench.only:
+        progress("accuracy")
+        result["ratios"]["accuracy"] = accuracy(model_file, ours, [s for s in sides if isinstance(s, LlamaSide)])
+    return result
+
+
+def _tokens(model_file: Any) -> list[int]:
+    """Plain English, repeated as often as needed."""
+    ids = _once(model_file)
+    return (ids * (1 + 5000 // len(ids)))[:5000]
+
+
+# -- samples: each returns seconds ---------------------------------------------------------------------------------
+
+
+def _timed(side: Side, pieces: list[Any]) -> tuple[float, np.ndarray]:
+    before = time.perf_counter()
+    logits = side.forward(pieces)
+    tokens = logits.argmax(axis=1)  # what greedy decoding does with them
+    return time.perf_counter() - before, tokens
+
+
+def _figures(tokens: list[int]) -> list[tuple[str, Callable[[Side], float]]]:
+    """Longest contexts first, so that each side fills its cache once and is then cut back."""
+    held: dict[str, int] = {}
+
+    def fill(side: Side, n: int) -> None:
+        """Sequence 0 holds exactly the first `n` tokens."""
+        kept = min(held.get(side.name, 0), n)
+        side.trim(0, kept)
+        for start in range(kept, n, 512):
+            side.forward([(0, tokens[start : min(start + 512, n)], start)])
+        held[side.name] = n
+
+    def decode(n: int) -> Callable[[Side], float]:
+        def sample(side: Side) -> float:
+            fill(side, n)
+            samples, token = [], tokens[n]
+            for step in range(STEPS):
+                seconds, best = _timed(side, [(0, [token], n + step)])
+                samples.append(seconds)
+                token = int(best[0])
+            return statistics.median(samples)
+
+        return sample
+
+    def append(side: Side) -> float:
+        fill(side, APPEND_CONTEXT)
+        seconds, _ = _timed(side, [(0, tokens[APPEND_CONTEXT : APPEND_CONTEXT + APPEND], APPEND_CONTEXT)])
+        return seconds
+
+    def forks(count: int) -> Callable[[Side], float]:
+        def sample(side: Side) -> float:
+            fill(side, FORK_PREFIX)
+            for sequence in range(1, count):
+                side.share(0, sequence, FORK_PREFIX)
+            samples = []
+            for step in range(STEPS):
+                pieces = [(s, [tokens[100 * s + step]], FORK_PREFIX + step) for s in range(count)]
+                samples.append(_timed(side, pieces)[0])
+            for sequence in range(1, count):
+                side.trim(sequence, 0)
+            return statistics.median(samples)
+
+        return sample
+
+    def prefill(n: int) -> Callable[[Side], float]:
+        def sample(side: Side) -> float:
+            side.clear()
+            held[side.name] = 0
+            return _timed(side, [(0, tokens[:n], 0)])[0]
+
+        return sample
+
+    figures: list[tuple[str, Callable[[Side], float]]] = [(f"decode@{CONTEXTS[0]}", decode(CONTEXTS[0]))]
+    figures.append((f"ttft_append{APPEND}@{APPEND_CONTEXT}", append))
+    figures.append((f"decode@{CONTEXTS[1]}", decode(CONTEXTS[1])))
+    figures += [(f"forks{n}@{FORK_PREFIX}", forks(n)) for n in FORKS]
+    figures.append((f"decode@{CONTEXTS[2]}", decode(CONTEXTS[2])))
+    return figures + [(f"prefill@{n}", prefill(n)) for n in PREFILLS]
+
+
+def _alternate(sides: list[Side], sample: Callable[[Side], float], rounds: int) -> dict[str, float]:
+    """Median of `rounds` samples of each side, taken in turns after one that does not count."""
+    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    gc.collect()
+    for number in range(rounds + 1):
+        for side in sides:
+            if side.name not in taken:
+                continue
+            try:
+                seconds = sample(side)
+            except BenchUnavailable:
+                del taken[side.name]
+                continue
+            if number:
+                taken[side.name].append(seconds)
+    return {name: statistics.median(samples) for name, samples in taken.items()}
+
+
+def _ratios(seconds: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Speed over llama.cpp's better mode; forks: cost of our four-row step over our one-row step."""
+    ratios: dict[str, Any] = {}
+    for figure, by_side in seconds.items():
+        theirs = [s for name, s in by_side.items() if name.startswith("llama.cpp")]
+        if figure.startswith("forks"):
+            continue
+        ratios[figure] = round(min(theirs) / by_side["crosstalk"], 3) if theirs else None
+    one, four = seconds.get(f"forks1@{FORK_PREFIX}"), seconds.get(f"forks4@{FORK_PREFIX}")
+    if one and four:
+        ratios[f"forks4@{FORK_PREFIX}"] = round(four["crosstalk"] / one["crosstalk"], 3)
+    return ratios
+
+
+# -- accuracy ------------------------------------------------------------------------------------------------------
+
+
+def accuracy(model_file: Any, ours: OurSide, theirs: list[LlamaSide]) -> dict[str, float | None]:
+    """Mean KL to the fp32 reference, ours and llama.cpp's (its better mode), and our change of perplexity.
+
+    Over the whole prose in windows of 512 tokens, each read from its start.
+    """
+    from kernels.contract import KernelError
+
+    try:
+        reference = OurSide(model_file, "reference", 1, 1024, dtype="float32")
+    except KernelError:  # no torch here
+        return {"kl": None, "kl_llama_cpp": None, "ppl_delta": None}
+    tokens = _once(model_file)
+    windows = [tokens[i : i + 512] for i in range(0, len(tokens), 512)]
+    compared: list[OurSide | LlamaSide] = [ours, *theirs]
+    sums = {side.name: 0.0 for side in compared}
+    nll = {"reference": 0.0, ours.name: 0.0}
+    for window in windows:
+        exact = _log_softmax(reference.all_logits(window))
+        nll["reference"] += _surprise(exact, window)
+        for side in compared:
+            got = _log_softmax(side.all_logits(window))
+            sums[side.name] += float((np.exp(exact) * (exact - got)).sum())
+            if side is ours:
+                nll[ours.name] += _surprise(got, window)
+    scored = len(tokens) - len(windows)
+    llama = [sums[side.name] / len(tokens) for side in theirs]
+    return {
+        "kl": round(sums[ours.name] / len(tokens), 6),
+        "kl_llama_cpp": round(min(llama), 6) if llama else None,
+        "ppl_delta": round(float(np.exp((nll[ours.name] - nll["reference"]) / scored) - 1), 6),
+    }
+
+
+def _once(model_file: Any) -> list[int]:
+    from engine.text.tokenizer import Tokenizer
+
+    return [int(i) for i in Tokenizer(model_file.vocabulary).encode(prose.TEXT)]
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    logits = logits.astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def _surprise(log_probabilities: np.ndarray, tokens: list[int]) -> float:
+    return -float(log_probabilities[np.arange(len(tokens) - 1), tokens[1:]].sum())
+
+
+def show(result: dict[str, Any]) -> None:
+    """As lines."""
+    print(f"{result['model']} on {result['device']}, {result['threads']} thread(s); milliseconds, medians")
+    names = sorted({name for by_side in result["seconds"].values() for name in by_side})
+    print(f"{'':20}" + "".join(f"{name:>18}" for name in names) + f"{'ratio':>9}")
+    for figure, by_side in result["seconds"].items():
+        cells = "".join(f"{by_side[n] * 1000:18.2f}" if n in by_side else f"{'-':>18}" for n in names)
+        ratio = result["ratios"].get(figure)
+        print(f"{figure:20}{cells}" + (f"{ratio:9.2f}" if ratio is not None else ""))
+    if "accuracy" in result["ratios"]:
+        print("accuracy  " + ", ".join(f"{k} {v}" for k, v in result["ratios"]["accuracy"].items()))
+    for note in result["notes"]:
+        print(note)
