@@ -142,8 +142,13 @@ class LiveSession:
         self._inbox.put(lambda: self._frame(microphone, delay))
 
     def attach(self, front: FrontEnd) -> None:
-        """`front` hears of everything from now on."""
-        self._inbox.put(lambda: self._set_fronts((*self._fronts, front)))
+        """`front` hears of everything from now on; first of how things stand."""
+
+        def attached() -> None:
+            self._set_fronts((*self._fronts, front))
+            self._report()
+
+        self._inbox.put(attached)
 
     def detach(self, front: FrontEnd) -> None:
         """`front` hears no more."""

@@ -117,4 +117,4 @@ class Lines:
 
 
 def _ms(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{seconds * 1000:.0f} ms"
+    return "–" if seconds is None else f"{round(seconds * 1000)} ms"
