@@ -186,13 +186,17 @@ class Items:
     tile: int
 
 
-def key_block(head_dim: int, split: int) -> int:
+def key_block(split: int) -> int:
     """Positions a step of the loop takes; divides the split.
 
-    The same for every tile height, because a row's bits depend on it; small enough that no accumulator leaves the
-    registers.
+    The same for every tile height, because a row's bits depend on it.
     """
-    return max(16, min(64 if head_dim <= 128 else 32, split))
+    return max(16, min(64, split))
+
+
+def wide_tile(head_dim: int) -> int:
+    """Tile rows of an item over many rows: as many as stay in the registers."""
+    return 64 if head_dim <= 128 else 32
 
 
 def attend(
@@ -225,11 +229,12 @@ def attend(
             "HEADS": shape.heads, "KV_HEADS": shape.kv_heads, "SHARE_P": shape.padded_share, "D": shape.head_dim,
             "BLOCK_D": width, "PAGE": shape.page_size, "WINDOW": shape.window or 0, "SPLIT": shape.split,
             "SCALE": float(shape.scale), "QUANT": shape.quant, "PARTIAL": partial is not None,
-            "BLOCK_M": items.tile, "BLOCK_N": key_block(shape.head_dim, shape.split),
+            "BLOCK_M": items.tile, "BLOCK_N": key_block(shape.split),
             "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
         },
-        num_warps=8 if items.tile * width > 64 * 128 else 4,
+        num_warps=8 if width > 128 else 4,
         num_stages=2,
+        max_registers=255 if width > 128 else None,
     )  # fmt: skip
 
 

@@ -24,6 +24,13 @@ class Launch:
     constants: dict[str, Any]
     num_warps: int
     num_stages: int
+    max_registers: int | None = None
+
+    @property
+    def options(self) -> dict[str, int]:
+        """What the compiler is told beside the kernel."""
+        options = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        return options if self.max_registers is None else {**options, "maxnreg": self.max_registers}
 
 
 _recorder: list[Launch] | None = None
@@ -36,14 +43,19 @@ def launch(
     constants: dict[str, Any],
     num_warps: int = 4,
     num_stages: int = 2,
+    max_registers: int | None = None,
 ) -> None:
-    """Start `kernel` over `grid`; nothing happens when a dimension of the grid is 0."""
+    """Start `kernel` over `grid`; nothing happens when a dimension of the grid is 0.
+
+    `max_registers` is for kernels where the assembler, left alone, would spill a few to fit one more block.
+    """
     if 0 in grid:
         return
+    this = Launch(kernel, grid, args, constants, num_warps, num_stages, max_registers)
     if _recorder is not None:
-        _recorder.append(Launch(kernel, grid, args, constants, num_warps, num_stages))
+        _recorder.append(this)
         return
-    kernel[grid](**args, **constants, num_warps=num_warps, num_stages=num_stages)
+    kernel[grid](**args, **constants, **this.options)
 
 
 @contextmanager

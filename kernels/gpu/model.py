@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from kernels.contract import Activation, CacheGroupSpec, ForwardBatch, KernelError, ModelShape, RopeSpec
-from kernels.gpu.attention import AttentionShape, Pages, attend, combine, key_block
+from kernels.gpu.attention import AttentionShape, Pages, attend, combine, key_block, wide_tile
 from kernels.gpu.cache import GpuCache
 from kernels.gpu.graphs import StepGraphs
 from kernels.gpu.inputs import ROW_BUCKETS, GroupInputs, HostStep, StepInputs, device_views, plan_step
@@ -129,7 +129,8 @@ class GpuModel:
             split=settings.split,
             padded_share=power_of_two(shape.n_heads // shape.n_kv_heads),
             position_bytes=2 * shape.n_kv_heads * per_value,
-            step=key_block(shape.head_dim, settings.split),
+            step=key_block(settings.split),
+            wide=wide_tile(shape.head_dim),
             prefill_rows=settings.prefill_rows,
             launch_bytes=settings.launch_bytes,
             share=settings.share,

@@ -161,7 +161,7 @@ def compile_launch(launch: Launch, target: int) -> tuple[int, int, int, int]:
     compiled = triton.compile(
         source_of(launch),
         target=GPUTarget("cuda", target, 32),
-        options={"num_warps": launch.num_warps, "num_stages": launch.num_stages},
+        options=launch.options,
     )
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
