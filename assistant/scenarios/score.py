@@ -191,9 +191,7 @@ def _over(cue: Placed, given: list[Answer]) -> Answer | None:
     """The answer over which `cue` was said."""
     for answer in given:
         pieces = answer.trace.pieces
-        if pieces and pieces[0].time - 0.05 <= cue.onset <= pieces[-1].time + PLAYBACK_FRAME / 24_000:
-            if not answer.turn.interrupted and cue.onset > _end_of_sound(answer):
-                continue
+        if pieces and pieces[0].time - 0.05 <= cue.onset <= _end_of_sound(answer) + PLAYBACK_FRAME / 24_000:
             return answer
     return None
 
@@ -220,7 +218,7 @@ def _overlap(scores: Scores, cue: Placed, said: list[tuple[float, float]], given
             scores.notes.append(f"'{cue.text}' was not said over the assistant")
         return
     stopped = answer.turn.interrupted and not answer.trace.whole
-    later = answer.trace.pieces[-1].time - cue.end if answer.trace.pieces else 0.0
+    later = _end_of_sound(answer) - cue.end
     # An answer that was broken off much later, by somebody else, did go on after this.
     stopped = stopped and later < REACTION
     scores.went_on.append(not stopped and not answer.trace.jumps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,9 @@ from assistant.scenarios.moments import Anchor, Moment
 from assistant.scenarios.speakers import Speakers
 from assistant.timeline.events import Event, EventType
 
-CHIME = {"sound": Sound.CHIME, "level_db": -12.0}
+
+def chime(anchor: Anchor, offset: float) -> Cue:
+    return Cue(sound=Sound.CHIME, level_db=-12.0, at=Moment(anchor, offset))
 
 
 @dataclass
@@ -29,7 +32,7 @@ def scene(*cues: Cue, **more: object) -> Scenario:
     return Scenario(name="scene", user=cues, **{"background": (), "listen": 0.0, **more})  # type: ignore[arg-type]
 
 
-def frames(microphone: ScenarioMicrophone, talk: Talk, script: dict[float, object] | None = None) -> np.ndarray:
+def frames(microphone: ScenarioMicrophone, talk: Talk, script: Mapping[float, object] | None = None) -> np.ndarray:
     """All sound until the microphone is done; `script`: seconds -> what happens (an event, or a call)."""
     due = sorted((script or {}).items())
     heard: list[np.ndarray] = []
@@ -47,7 +50,7 @@ def first_loud(sound: np.ndarray) -> float:
 
 
 def test_a_time() -> None:
-    microphone = ScenarioMicrophone(scene(Cue(**CHIME, at=Moment(Anchor.BEGINNING, 1.2345))), Speakers())
+    microphone = ScenarioMicrophone(scene(chime(Anchor.BEGINNING, 1.2345)), Speakers())
     sound = frames(microphone, Talk())
     placed = microphone.placed[0]
     assert placed.start == round(1.2345 * SAMPLE_RATE) and placed.role is Role.NOISE
@@ -56,7 +59,7 @@ def test_a_time() -> None:
 
 
 def test_after_the_cue_before() -> None:
-    cues = Cue(**CHIME, at=Moment(Anchor.BEGINNING, 0.5)), Cue(**CHIME, at=Moment(Anchor.USER_ENDS, 0.25))
+    cues = chime(Anchor.BEGINNING, 0.5), chime(Anchor.USER_ENDS, 0.25)
     microphone = ScenarioMicrophone(scene(*cues), Speakers())
     frames(microphone, Talk())
     first, second = microphone.placed
@@ -65,7 +68,7 @@ def test_after_the_cue_before() -> None:
 
 def test_after_the_assistant_starts_counts_from_its_first_sample() -> None:
     started = Event(2.0, EventType.ASSISTANT_SPEECH_START, at=2.0072)
-    cue = Cue(**CHIME, at=Moment(Anchor.ASSISTANT_STARTS, 1.2))
+    cue = chime(Anchor.ASSISTANT_STARTS, 1.2)
     microphone = ScenarioMicrophone(scene(cue), Speakers())
     frames(microphone, Talk(), {2.0: started})
     assert microphone.placed[0].start == round(3.2072 * SAMPLE_RATE)
@@ -73,8 +76,8 @@ def test_after_the_assistant_starts_counts_from_its_first_sample() -> None:
 
 def test_an_answer_from_before_does_not_count() -> None:
     cues = (
-        Cue(**CHIME, at=Moment(Anchor.ASSISTANT_STARTS, 0.5)),
-        Cue(**CHIME, at=Moment(Anchor.ASSISTANT_STARTS, 0.5)),
+        chime(Anchor.ASSISTANT_STARTS, 0.5),
+        chime(Anchor.ASSISTANT_STARTS, 0.5),
     )
     microphone = ScenarioMicrophone(scene(*cues), Speakers())
     starts = {t: Event(t, EventType.ASSISTANT_SPEECH_START, at=t) for t in (1.0, 4.0)}
@@ -84,7 +87,7 @@ def test_an_answer_from_before_does_not_count() -> None:
 
 def test_before_the_assistant_ends() -> None:
     talk = Talk(idle=False)
-    microphone = ScenarioMicrophone(scene(Cue(**CHIME, at=Moment(Anchor.ASSISTANT_ENDS, -0.3))), Speakers())
+    microphone = ScenarioMicrophone(scene(chime(Anchor.ASSISTANT_ENDS, -0.3)), Speakers())
 
     def left(value: float | None) -> object:
         return lambda: setattr(talk, "sound_left", value)
@@ -101,7 +104,7 @@ def test_before_the_assistant_ends() -> None:
 
 
 def test_a_moment_that_never_comes_is_missed_and_the_run_ends() -> None:
-    cue = Cue(**CHIME, at=Moment(Anchor.ASSISTANT_STARTS, 0.5))
+    cue = chime(Anchor.ASSISTANT_STARTS, 0.5)
     microphone = ScenarioMicrophone(scene(cue), Speakers())
     sound = frames(microphone, Talk())
     assert microphone.missed == [cue] and not microphone.placed
@@ -110,7 +113,7 @@ def test_a_moment_that_never_comes_is_missed_and_the_run_ends() -> None:
 
 def test_all_is_quiet_waits_for_rest() -> None:
     talk = Talk()
-    cues = Cue(**CHIME, at=Moment(Anchor.BEGINNING, 0.0)), Cue(**CHIME, at=Moment(Anchor.QUIET, 1.0))
+    cues = chime(Anchor.BEGINNING, 0.0), chime(Anchor.QUIET, 1.0)
     microphone = ScenarioMicrophone(scene(*cues), Speakers())
     script = {0.5: lambda: setattr(talk, "idle", False), 5.0: lambda: setattr(talk, "idle", True)}
     frames(microphone, talk, script)
