@@ -27,10 +27,11 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 
-# Notes when the page is told to drop its sound, and how loud its speaker is in stretches of 5 ms.
+# Notes when the page is told to drop its sound, what its speaker plays, and how loud it is in stretches of 5 ms.
 EARS = """
 window.drops = [];
 window.peaks = [];
+window.heard = [];
 window.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
@@ -45,6 +46,7 @@ AudioNode.prototype.connect = function (target, ...rest) {
     const ear = this.context.createScriptProcessor(256, 1, 1);
     ear.onaudioprocess = ({ inputBuffer }) => {
       const sound = inputBuffer.getChannelData(0);
+      window.heard.push(...Int16Array.from(sound, (value) => value * 32767));
       for (let i = 0; i < 2; i++) {
         const part = sound.subarray(128 * i, 128 * (i + 1));
         window.peaks.push([performance.now() - 5.3 * (1 - i), Math.max(...part.map(Math.abs))]);
