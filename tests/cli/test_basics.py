@@ -82,8 +82,10 @@ def test_the_wheel_holds_all_four_rooms_and_the_configs(tmp_path: Path) -> None:
     for wanted in ("assistant/configs/models.yaml", "assistant/configs/personas/default.yaml", "assistant/cli/app.py"):
         assert wanted in names
     for room in ("assistant", "engine", "kernels", "voices"):
-        ours = {str(p.relative_to(ROOT)) for p in (ROOT / room).rglob("*.py")}
-        assert ours <= set(names)
+        files = [p for p in (ROOT / room).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+        assert {str(p.relative_to(ROOT)) for p in files} - set(names) == set()
+    configs = [p for p in (ROOT / "configs").rglob("*") if p.is_file()]
+    assert {f"assistant/{p.relative_to(ROOT)}" for p in configs} - set(names) == set()
     assert not [name for name in names if name.startswith(("tests", "configs", "scripts"))]
 
     target = tmp_path / "site"
