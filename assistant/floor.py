@@ -38,6 +38,14 @@ class Overlap(Enum):
     HELD = "held"  # the assistant is silent, ready to go on from the same sample
 
 
+class Key(Enum):
+    """The push-to-talk key."""
+
+    FREE = "free"  # there is none: turns end by themselves
+    DOWN = "down"  # the user's turn is not over, however long they think
+    UP = "up"  # it is over as soon as its words are known
+
+
 @dataclass(frozen=True)
 class FloorRules:
     """Every threshold of the floor. Durations in samples at 16 kHz."""
@@ -74,6 +82,7 @@ class FloorState:
     """The user's turn that is being answered."""
     held_text: str = ""
     """Words of a turn whose answer was never heard, or said while the assistant cut in: they open the next turn."""
+    key: Key = Key.FREE
     grace_until: int = 0
     """After an interjection: the user's words do not stop the assistant before this sample."""
 
@@ -173,6 +182,14 @@ class CutIn:
 
 
 @dataclass(frozen=True)
+class TalkKey:
+    """The push-to-talk key went down or up, or talking is free again."""
+
+    t: int
+    key: Key
+
+
+@dataclass(frozen=True)
 class StopRequested:
     """A key, a command or a stop word: be silent now."""
 
@@ -196,7 +213,7 @@ class SpeakFirst:
 
 Event = (
     OnsetLikely | OnsetFaded | SpeechStarted | SpeechEnded | Transcribed | Scored | Tick | ReplySounding | ReplyEnded
-    | ReplyUnheard | CutIn | StopRequested | TextEntered | SpeakFirst
+    | ReplyUnheard | CutIn | TalkKey | StopRequested | TextEntered | SpeakFirst
 )  # fmt: skip
 
 
@@ -258,6 +275,8 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
             return replace(state, held_text=state.committed), ()
         case CutIn():
             return _cut_in(state, event)
+        case TalkKey():
+            return replace(state, key=event.key), ()
         case StopRequested():
             return _stop_requested(state)
         case TextEntered():
@@ -382,7 +401,7 @@ def _after_overlap(state: FloorState) -> FloorState:
 def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
     if state.overlap is not None:
         return _tick_overlap(state, event.t, rules)
-    if state.phase is not Phase.PAUSE or _suspect(state, event.t, rules):
+    if state.phase is not Phase.PAUSE or state.key is Key.DOWN or _suspect(state, event.t, rules):
         return state, ()
     silence = event.t - state.speech_end
     if not _covered(state):
@@ -397,7 +416,7 @@ def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
         if not state.held_text:
             return _fresh(state, Phase.LISTENING), (Action(Act.DISCARD),)
     needed = required_silence(Evidence(text=text, finished=state.finished), rules.endpoint)
-    if silence < needed:
+    if silence < needed and state.key is not Key.UP:
         return state, ()
     commit = Action(Act.COMMIT, text, waited=silence, finished=state.finished)
     return _fresh(state, Phase.THINKING, committed=text), (commit,)

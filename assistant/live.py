@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.conversation.conversation import Conversation
 from assistant.conversation.workers import ThreadWorkers, Workers
-from assistant.floor import Phase
+from assistant.floor import Key, Phase
 from assistant.player import Output
 from assistant.timeline.events import Event, EventType, Turn
 
@@ -168,14 +168,16 @@ class LiveSession:
         self._inbox.put(lambda: self._set(muted=muted))
 
     def push_to_talk(self, wanted: bool) -> None:
-        """Hear the microphone only while `talk(True)`."""
-        self._inbox.put(lambda: self._set(push_to_talk=wanted))
+        """Hear the microphone only while `talk(True)`; the turn is over when that is."""
+        self._inbox.put(lambda: self._set(push_to_talk=wanted, talking=False))
+        self._do(lambda conversation: conversation.talk_key(Key.UP if wanted else Key.FREE))
 
     def talk(self, talking: bool) -> None:
         """The push-to-talk key went down or up. Down takes the floor."""
         if talking:
             self.stop()
         self._inbox.put(lambda: self._set(talking=talking))
+        self._do(lambda conversation: conversation.talk_key(Key.DOWN if talking else Key.UP))
 
     def call(self, job: Callable[[Conversation], None]) -> None:
         """Run `job` on the conversation's thread: for what this class has no method for."""

@@ -45,6 +45,9 @@ class Parrot:
         self.asked.append(f"say {text}")
         self.phase = Phase.THINKING
 
+    def talk_key(self, key):
+        self.asked.append(f"key {key.value}")
+
     def stop(self):
         self.asked.append("stop")
         if self.wiring.output.drop:
@@ -155,7 +158,7 @@ def test_push_to_talk_hears_while_the_key_is_down_and_takes_the_floor(room: Room
     room.hear(0.3)
     room.session.close()
     assert room.parrot.heard == pytest.approx([0.0, 0.2, 0.0])
-    assert room.parrot.asked == ["stop"]
+    assert room.parrot.asked == ["key up", "stop", "key down", "key up"]
 
 
 def test_commands_reach_the_conversation_and_a_change_of_floor_is_told_at_once(room: Room) -> None:
