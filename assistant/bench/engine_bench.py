@@ -45,7 +45,7 @@ def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) ->
     from engine.loading import read_model
 
     model_file = read_model(bench.path)
-    tokens = _tokens(model_file)
+    tokens = bench_tokens(model_file)
     positions = max(CONTEXTS) + 64 * max(FORKS)
     progress("loading")
     ours = OurSide(model_file, bench.device, bench.threads, positions)
@@ -81,7 +81,7 @@ def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) ->
     return result
 
 
-def _tokens(model_file: Any) -> list[int]:
+def bench_tokens(model_file: Any) -> list[int]:
     """Plain English, repeated as often as needed."""
     ids = _once(model_file)
     return (ids * (1 + 5000 // len(ids)))[:5000]

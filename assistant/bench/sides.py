@@ -54,7 +54,7 @@ class OurSide:
 
         self.name = "crosstalk"
         shape = model_file.shape
-        self.model = kernels.pick(device).load(shape, model_file.weights, threads=threads)
+        self.model: Any = kernels.pick(device).load(shape, model_file.weights, threads=threads)
         by_window: dict[int | None, list[int]] = {}
         for number, layer in enumerate(shape.layers):
             by_window.setdefault(layer.window, []).append(number)

@@ -66,6 +66,26 @@ def engine(
     print_json(result) if as_json else engine_bench.show(result)
 
 
+@bench.command()
+def parallel(
+    model: str = typer.Option("smollm2-135m", help="A model of the catalogue, or a GGUF file."),
+    threads: int = typer.Option(1, min=1, help="CPU threads of every side."),
+    steps: list[int] = typer.Option([], metavar="N", help="Tokens each sequence has produced; several times."),
+    rounds: int = typer.Option(5, min=1, help="Samples of each figure and side; medians count."),
+    kv: str = typer.Option("float16", help="What our pages hold: float16, float32 or int8."),
+    as_json: bool = JSON,
+) -> None:
+    """Eight sequences on a shared prompt: three ways of attending, and llama.cpp's two."""
+    from assistant.bench import parallel_bench
+    from assistant.cli.console import print_json
+
+    chosen = parallel_bench.ParallelBench(
+        _model_file(model), threads, tuple(sorted(steps)) or parallel_bench.STEPS, rounds, kv
+    )
+    result = parallel_bench.run(chosen, lambda what: typer.echo(what, err=True))
+    print_json(result) if as_json else parallel_bench.show(result)
+
+
 def _model_file(model: str) -> Path:
     """The file of a catalogue name, pulled if need be, or the path itself."""
     from assistant.cli.console import download_progress

@@ -46,6 +46,8 @@ class CpuModel:
                  final_norm: np.ndarray, library: Library, threads: int) -> None:
         self.shape = shape
         self.threads = threads
+        self.share_reads = True
+        """False reads pages once for every sequence, shared or not (for comparison)."""
         self._library = library
         self._layers, self._embed, self._head = layers, embed, head
         self._keep: list[np.ndarray] = []
@@ -62,6 +64,11 @@ class CpuModel:
         widest = max(m.cols for layer in layers for m in layer.matrices)
         self._row_block = max(32, min(256, (1 << 20) // widest // 8 * 8))
         self._describe(final_norm)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights that a step with logits reads (the embedding's few rows apart)."""
+        return sum(m.data.nbytes for layer in self._layers for m in layer.matrices) + self._head.data.nbytes
 
     # -- tables ---------------------------------------------------------------------------------------------------
 
@@ -268,7 +275,7 @@ class CpuModel:
         share = self.shape.n_heads // self.shape.n_kv_heads
         n_sets, n_strips, n_parts = self._build_plan(  # type: ignore[operator]
             starts, positions, table, spec.page_size, spec.window or 0, length, SPLIT_ROWS, self._vectors // share,
-            sets, set_rows, strips, per_row[0], per_row[1], per_row[2],
+            self.share_reads, sets, set_rows, strips, per_row[0], per_row[1], per_row[2],
         )
         if n_parts > self._part_capacity:
             self._part_capacity = max(n_parts, 2 * self._part_capacity)

@@ -18,7 +18,7 @@ CHUNK = 128
 
 _A1, _A2 = types.Array(types.int32, 1, "C"), types.Array(types.int32, 2, "C")
 SIGNATURE = types.UniTuple(types.int64, 3)(
-    _A1, _A1, _A2, *[types.int64] * 5, _A2, _A1, _A2, _A1, _A1, _A1
+    _A1, _A1, _A2, *[types.int64] * 6, _A2, _A1, _A2, _A1, _A1, _A1
 )
 """Of `build`."""
 
@@ -37,13 +37,13 @@ def chunk_slots(page_size: int) -> int:
     return length // share * (-(-share // 16) * 16)
 
 
-def build(starts, positions, table, page, window, length, split_rows, strip_rows, sets, set_rows, strips, part_base,
-          first_chunk, last_chunk):
+def build(starts, positions, table, page, window, length, split_rows, strip_rows, share, sets, set_rows, strips,
+          part_base, first_chunk, last_chunk):
     """Fill the arrays of a plan (compiled); returns (sets, strips, partial results).
 
     starts int32 [n_seq + 1]; positions int32 [n]; table int32 [n_seq, blocks].  Sequences with up to `split_rows` rows
-    go chunk by chunk, longer ones in strips of `strip_rows`.  `sets` must hold every (sequence, chunk), `set_rows`
-    every (row, chunk).
+    go chunk by chunk, longer ones in strips of `strip_rows`.  Without `share` no set holds two sequences.  `sets` must
+    hold every (sequence, chunk), `set_rows` every (row, chunk).
     """
     n_seq = len(starts) - 1
     n_sets = n_strips = n_parts = n_listed = 0
@@ -76,7 +76,7 @@ def build(starts, positions, table, page, window, length, split_rows, strip_rows
             if last_chunk[starts[s + 1] - 1] < chunk or first_chunk[starts[s]] > chunk:
                 continue
             first = n_listed
-            for other in range(s, n_seq):
+            for other in range(s, n_seq if share else s + 1):
                 m = starts[other + 1] - starts[other]
                 if taken[other] or m > split_rows or m == 0:
                     continue
