@@ -29,7 +29,7 @@ REFUSED = 4003
 REFUSALS = {
     Refusal.UNKNOWN: (
         403,
-        "This address does not open the page (any more).",
+        "This address does not open the page.",
         "An address can be used once. In the terminal where <code>crosstalk web</code> runs, press Enter: it prints a "
         "new one.",
     ),
