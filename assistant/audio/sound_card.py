@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import TracebackType
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from assistant.audio.constants import FRAME, SAMPLE_RATE
 from assistant.audio.devices import DeviceError, find_device, look_again
 from assistant.audio.pulse import Attachment, PulseWatch, attachment
-from assistant.audio.streams import Microphone, Speaker
+from assistant.audio.streams import Microphone, Speaker, Stream
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 LOOK_EVERY = 0.2
@@ -32,6 +32,11 @@ SILENT_AFTER = 0.6
 """Seconds without a callback that mean the stream is dead; a busy machine delays one by a tenth."""
 RETRY_EVERY = 0.5
 CLOSE_PATIENCE = 1.0
+STRAIN = 5
+"""Losses of the speaker within STRAIN_SECONDS that mean the machine is too busy for so small a device buffer."""
+STRAIN_SECONDS = 10.0
+LATENCIES: tuple[float | str, ...] = ("low", 0.05, 0.1)
+"""Device buffers of the speaker, from the quickest to the calmest; never back, lest it go to and fro."""
 
 
 class DeviceChange(StrEnum):
@@ -96,6 +101,10 @@ class SoundCard:
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._pulse = PulseWatch()
+        self._calm = 0
+        """Which of LATENCIES the speaker has."""
+        self._strained = (0, 0.0)
+        """Losses of the speaker, and when they were counted."""
         self._frames = 0
         self._frame_at = 0.0
         self._watchdog = threading.Thread(target=self._watch, name="sound-watchdog", daemon=True)
@@ -122,7 +131,7 @@ class SoundCard:
         if self._watchdog.ident:
             self._watchdog.join(10)
         if self._streams is not None:
-            _close_patiently(self._streams)
+            _close_patiently(self._streams.microphone, self._streams.speaker)
         self._streams = None
         self._pulse.close()
 
@@ -196,16 +205,17 @@ class SoundCard:
     def _watch(self) -> None:
         while not self._closing.wait(LOOK_EVERY):
             streams = self._streams
-            if streams is None or not (trouble := self._trouble(streams)):
+            if streams is None:
+                continue
+            if not (trouble := self._trouble(streams)):
+                self._ease(streams)
                 continue
             self._streams = None
             counts = self._before.plus(streams.microphone, streams.speaker)
-            self._before = SoundStats(
-                counts.input_xruns, counts.output_xruns, counts.underflows, counts.dropped_samples, counts.lost + 1
-            )
+            self._before = replace(counts, lost=counts.lost + 1)
             streams.microphone.wake()
             self._on_event(DeviceEvent(DeviceChange.LOST, f"{trouble}; trying again."))
-            self._reopen(_close_patiently(streams))
+            self._reopen(_close_patiently(streams.microphone, streams.speaker))
 
     def _reopen(self, still_closing: threading.Thread) -> None:
         while not self._closing.is_set():
@@ -223,7 +233,7 @@ class SoundCard:
     def _try(self) -> _Streams:
         microphone = Microphone(find_device(self._wanted[0], speaker=False))
         try:
-            speaker = Speaker(find_device(self._wanted[1], speaker=True), self._buffer_seconds)
+            speaker = self._speaker()
         except DeviceError:
             microphone.close()
             raise
@@ -231,6 +241,32 @@ class SoundCard:
         speaker.start()
         self._pulse.stirred.clear()
         return _Streams(microphone, speaker, attachment())
+
+    def _speaker(self) -> Speaker:
+        return Speaker(find_device(self._wanted[1], speaker=True), self._buffer_seconds, LATENCIES[self._calm])
+
+    def _ease(self, streams: _Streams) -> None:
+        """Give the speaker a larger buffer if this machine is too busy for its own, while it is silent."""
+        count, since = self._strained
+        now, losses = time.monotonic(), streams.speaker.xruns
+        if now - since > STRAIN_SECONDS or losses < count:
+            self._strained = (losses, now)
+        if losses - count < STRAIN or streams.speaker.sounding or self._calm + 1 >= len(LATENCIES):
+            return
+        self._calm += 1
+        try:
+            speaker = self._speaker()
+            speaker.start()
+        except DeviceError:
+            return  # the old one still plays
+        self._streams = replace(streams, speaker=speaker)
+        self._strained = (0, now)
+        self._before = replace(
+            self._before,
+            output_xruns=self._before.output_xruns + losses,
+            underflows=self._before.underflows + streams.speaker.underflows,
+        )
+        _close_patiently(streams.speaker)
 
     def _trouble(self, streams: _Streams) -> str:
         """What is wrong with the streams, in words; empty if they live."""
@@ -259,11 +295,11 @@ class SoundCard:
         return ""
 
 
-def _close_patiently(streams: _Streams) -> threading.Thread:
-    """Close both; the thread returned is alive still if that hangs."""
+def _close_patiently(*streams: Stream) -> threading.Thread:
+    """Close them; the thread returned is alive still if that hangs."""
 
     def close() -> None:
-        for stream in (streams.microphone, streams.speaker):
+        for stream in streams:
             try:
                 stream.close()
             except Exception:  # of a stream that is being thrown away nothing matters any more

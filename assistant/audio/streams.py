@@ -33,8 +33,10 @@ Wake = None
 class Stream:
     """What microphone and speaker share: opening at a rate that works, and signs of life."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, latency: float | str = "low") -> None:
+        """`latency`: the device's own buffer in seconds, or "low" for the least it offers."""
         self.device = device
+        self.latency = latency
         self.rate = 0
         self.xruns = 0
         """Times the sound system said that sound was lost or missing."""
@@ -53,7 +55,7 @@ class Stream:
                     device=self.device.index,
                     samplerate=rate,
                     blocksize=round(rate * BLOCK_SECONDS),
-                    latency="low",
+                    latency=self.latency,
                     channels=1,
                     dtype="float32",
                     finished_callback=self._finished,
@@ -139,8 +141,8 @@ class Speaker(Stream):
     too many is left out and one too few is added.
     """
 
-    def __init__(self, device: Device, buffer_seconds: float = 0.04) -> None:
-        super().__init__(device)
+    def __init__(self, device: Device, buffer_seconds: float = 0.04, latency: float | str = "low") -> None:
+        super().__init__(device, latency)
         self.underflows = 0
         """Times the ring ran dry in the middle of sound."""
         self._ring = SampleRing(0)
@@ -193,6 +195,11 @@ class Speaker(Stream):
     def _push_silence(self, samples: int) -> None:
         self._ring.write(np.zeros(max(0, samples), np.float32))
         self._base += max(0, samples)
+
+    @property
+    def sounding(self) -> bool:
+        """Whether the last frame written had sound in it."""
+        return self._sounding
 
     @property
     def delay(self) -> int:

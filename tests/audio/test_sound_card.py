@@ -160,6 +160,24 @@ def test_the_sound_server_dies_and_comes_back(server: SoundServer) -> None:
 
 
 @pytest.mark.device
+def test_a_busy_machine_gets_a_larger_buffer_between_two_sounds(server: SoundServer) -> None:
+    with SoundCard() as card, server.recording_the_speaker() as file:
+        run(card, SECOND // 2)
+        assert card._streams is not None
+        first = card._streams.speaker
+        first.xruns += 10  # what a sound system reports that was not served in time
+        until(card, lambda: card._streams is not None and card._streams.speaker is not first, 3.0)
+        assert card._streams.speaker.latency == 0.05 and card.stats.output_xruns >= 10
+        said = noise(1, PLAYBACK_RATE)
+        run(card, SECOND, iter(said.reshape(-1, PLAYBACK_FRAME)))
+        run(card, SECOND // 2)
+        assert card.stats.lost == 0
+    heard = samples_of(file)
+    at, _ = found_at(resample(said, PLAYBACK_RATE, SAMPLE_RATE), heard)
+    assert np.abs(heard[at : at + SAMPLE_RATE // 2]).max() > 0.1
+
+
+@pytest.mark.device
 def test_devices_by_name_and_number(server: SoundServer) -> None:
     default = find_device(None, speaker=False)
     assert default.default_input
