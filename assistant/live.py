@@ -123,6 +123,7 @@ class LiveSession:
         self._silence = np.zeros(FRAME, np.float32)
         self._nothing = np.zeros(PLAYBACK_FRAME, np.float32)
         self._ready = threading.Event()
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="crosstalk-live", daemon=True)
 
     # --- from outside -----------------------------------------------------------------------------------------
@@ -133,8 +134,10 @@ class LiveSession:
         return self
 
     def wait_until_ready(self) -> None:
-        """Block until the persona's prompt is in the engine."""
+        """Block until the persona's prompt is in the engine; raises what kept it from getting there."""
         self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def frame(self, microphone: NDArray[np.float32], delay: Callable[[], int] | None = None) -> None:
         """20 ms of the microphone. `delay` is asked, on the conversation's thread, how many of the samples given to
@@ -183,6 +186,10 @@ class LiveSession:
         """Run `job` on the conversation's thread: for what this class has no method for."""
         self._do(job)
 
+    def run(self, job: Callable[[], None]) -> None:
+        """Run `job` on the conversation's thread, between what was asked before and what is asked after it."""
+        self._inbox.put(job)
+
     def tell(self, type_: EventType, text: str) -> None:
         """Let the front ends know of something that happened around the conversation."""
         self._inbox.put(lambda: self._on_event(Event(self._clock.now(), type_, text=text)))
@@ -200,15 +207,20 @@ class LiveSession:
         wiring = Wiring(workers, self._clock.now, self._on_event, self._on_turn, self._output)
         try:
             self._conversation = self._make(wiring)
-        finally:
-            self._ready.set()
+        except Exception as error:
+            self._failure = error
+            self._on_event(Event(0.0, EventType.ERROR, reason=str(error)))
+        self._ready.set()
         self._report()
         while (job := self._inbox.get()) is not None:
             try:
                 job()
-            except Exception as error:  # noqa: BLE001 - one broken frame must not end a conversation of hours
+            except Exception as error:  # one broken frame must not end a conversation of hours
                 self._on_event(Event(self._clock.now(), EventType.ERROR, reason=f"{type(error).__name__}: {error}"))
-        self._conversation.close()
+        if self._conversation is not None:
+            self._conversation.close()
+        else:
+            workers.close()
 
     def _wake(self) -> None:
         """Work is done on a lane (called there). One job in the inbox takes in any number of results."""

@@ -16,7 +16,6 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from assistant.conversation.conversation import Conversation
 from assistant.web import messages
 from assistant.web.client import TAKEN_OVER, Client
 from assistant.web.house import House, Place, Refusal
@@ -133,22 +132,22 @@ class Site:
             place.session.detach(place.client)
         place.client = client
 
-        def greet(_: Conversation) -> None:
+        def greet() -> None:
             client.send(self._hello(place))
             place.memory.show = client.send
 
         # In this order on the conversation's thread: nothing is missed between the snapshot and what follows it.
-        place.session.call(greet)
+        place.session.run(greet)
         place.session.attach(client)
         try:
             await client.run()
         finally:
 
-            def silence(_: Conversation) -> None:
+            def silence() -> None:
                 if place.memory.show == client.send:
                     place.memory.show = None
 
-            place.session.call(silence)
+            place.session.run(silence)
             place.session.detach(client)
             self._house.leave(place, client)
 

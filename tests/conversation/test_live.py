@@ -178,6 +178,20 @@ def test_the_delay_is_asked_with_each_frame_and_a_stop_drops_what_is_buffered(ro
     assert room.parrot.delays == [0, 1440] and room.watcher.dropped == 1
 
 
+def test_a_conversation_that_cannot_begin_says_why() -> None:
+    def broken(wiring: Wiring):
+        raise ValueError("no room for this persona's prompt")
+
+    watcher = Watcher()
+    session = LiveSession(broken, watcher, workers=lambda wake: InlineWorkers()).start()
+    with pytest.raises(ValueError, match="no room"):
+        session.wait_until_ready()
+    session.frame(np.zeros(FRAME, np.float32))
+    session.say("hello")
+    session.close()
+    assert [event.reason for event in watcher.events] == ["no room for this persona's prompt"] and not watcher.sounds
+
+
 def test_levels_come_ten_times_a_second(room: Room) -> None:
     room.hear(*[0.25] * 12)
     room.session.close()
