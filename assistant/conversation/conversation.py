@@ -158,6 +158,10 @@ class Conversation:
         """Be silent now; what was heard is kept."""
         self._step(floor.StopRequested(self._now()))
 
+    def talk_key(self, key: floor.Key) -> None:
+        """The push-to-talk key moved."""
+        self._step(floor.TalkKey(self._now(), key))
+
     def become(self, character: Character) -> None:
         """Another character speaks from the next turn on; what was said stays."""
         self._next = character
