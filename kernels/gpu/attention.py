@@ -233,7 +233,8 @@ def attend(
             "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
         },
         num_warps=8 if width > 128 else 4,
-        num_stages=2,
+        # Wide heads of 8-bit pages need the registers of the second stage for unpacking.
+        num_stages=1 if shape.quant and width > 128 and items.tile > 16 else 2,
         max_registers=255 if width > 128 else None,
     )  # fmt: skip
 
