@@ -18,6 +18,7 @@ from assistant.conversation.interjecting import Scorer
 from assistant.conversation.listener import Listener
 from assistant.conversation.reply import Mouth
 from assistant.conversation.workers import Workers
+from assistant.ears.echo import CancellerKind, make_canceller
 from assistant.ears.edges import SpeechEdges
 from assistant.ears.gate import GateSettings
 from assistant.ears.transcriber import AsrSettings, Transcriber
@@ -52,6 +53,7 @@ class AssistantSettings:
     gate: GateSettings = field(default_factory=GateSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
     conversation: ConversationSettings = field(default_factory=ConversationSettings)
+    echo_canceller: CancellerKind = CancellerKind.AUTO
     voice_threads: int = 1
 
 
@@ -122,7 +124,8 @@ def converse(
 ) -> Conversation:
     """A new conversation on loaded models. Prefills the persona's prompt. `silent`: answers are text only."""
     settings = parts.settings
-    listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate)
+    canceller = make_canceller(settings.echo_canceller)
+    listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate, canceller)
     dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock)
     manners = _manners(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, manners, output, scorer)

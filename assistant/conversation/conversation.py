@@ -8,7 +8,7 @@ a job on a lane; its result comes back here, so all state has one owner and no l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,17 @@ from assistant.conversation.reply import Mouth
 from assistant.conversation.turns import Answer, OpenTurn, Prompt, to_seconds
 from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
+from assistant.ears.own_words import is_echo
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.interjection import InterjectionRules, Reason, SilenceRules
-from assistant.overlap import same_words
+from assistant.overlap import plain_words, same_words
 from assistant.persona import Persona
 from assistant.player import Output, Player
 from assistant.timeline.events import Event, EventType, Tokens, Turn
+
+ECHO_SECONDS = 1.5
+"""How long before the user seemed to begin a word may have been said to come back as an echo."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +266,8 @@ class Conversation:
         self._transcribe()
         if transcript is None:
             return
+        if transcript.accepted and self._is_echo(transcript.text):
+            transcript = replace(transcript, accepted=False, reason="own echo")
         self._transcribed_at = self._seconds()
         if transcript.accepted:
             self._emit(EventType.PARTIAL, text=transcript.text, stable=transcript.stable)
@@ -272,6 +278,18 @@ class Conversation:
         if self._turn is None and transcript.accepted:
             self._interjector.words(transcript.stable, self._now())
             self._stable = transcript.stable
+
+    def _is_echo(self, text: str) -> bool:
+        """Whether the microphone heard the answer that is in the air."""
+        if self._turn is None or self._turn.speech_start is None:
+            return False
+        answer, position = self._turn.answer, self._player.position
+        since = position - round((ECHO_SECONDS + to_seconds(self._now() - self._state.speech_start)) * PLAYBACK_RATE)
+        said = [w for w in answer.words() if w.end_sample > since and w.start_sample <= position]
+        if not said:
+            return False
+        in_the_air = answer.text[said[0].start_char : said[-1].end_char]
+        return is_echo(plain_words(text), plain_words(in_the_air))
 
     def _follow(self) -> None:
         """Let the mind keep up with the words: prefill them, judge them, begin an answer when they look finished."""
@@ -440,6 +458,7 @@ class Conversation:
             self._step(floor.ReplySounding(self._now()))
         if played.ended and turn is not None:
             self._ended(turn)
+        self._listener.played(played.sound)
         return played.sound
 
     def _ended(self, turn: OpenTurn) -> None:

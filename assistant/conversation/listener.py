@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assistant.audio.constants import samples
+from assistant.ears.echo import Canceller, NoCanceller
 from assistant.ears.edges import Edge, SpeechEdges, SpeechEnded
 from assistant.ears.evidence import SpeechEvidence
 from assistant.ears.gate import GateSettings, accept
@@ -54,7 +55,9 @@ class Listener:
         transcriber: Transcriber,
         utterance_settings: UtteranceSettings | None = None,
         gate: GateSettings | None = None,
+        canceller: Canceller | None = None,
     ) -> None:
+        self._canceller = canceller or NoCanceller()
         self._edges = edges
         self._transcriber = transcriber
         self._settings = utterance_settings
@@ -73,10 +76,15 @@ class Listener:
     def push(self, frame: NDArray[np.float32]) -> list[Edge]:
         """Take 20 ms of sound; returns what became known about when the user speaks."""
         self._ring.push(frame)
-        edges = self._edges.push(frame)
+        edges = self._edges.push(self._canceller.near(frame))
         if self._utterance is not None:
-            self._utterance.push(frame, self._edges.last_voice if self._edges.in_speech else 0)
+            voice_end = self._edges.last_voice if self._edges.in_speech else 0
+            self._utterance.push(frame, voice_end, self._edges.voice_start)
         return edges
+
+    def played(self, sound: NDArray[np.float32]) -> None:
+        """What the assistant says in this frame, before its echo can be heard."""
+        self._canceller.far(sound)
 
     def open(self, at: int) -> None:
         """Speech began at sample `at`: a new utterance, unless one is open."""
