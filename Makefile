@@ -2,9 +2,11 @@
 #
 # PYTHON=/path/to/python3.12   which Python makes the virtual environment (3.11 to 3.13)
 # TORCH_INDEX=URL              a package index with CPU-only torch, for the tests on Linux
+# EXTRAS=aec,effects           what is installed beside the needed: the echo canceller, effects on voices
 # ARGS=...                     given to pytest by `make test`
 
 VENV ?= .venv
+EXTRAS ?= aec,effects
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.crosstalk-setup
 TEST_STAMP := $(VENV)/.crosstalk-test
@@ -16,12 +18,12 @@ export TORCH_INDEX
 setup: $(STAMP)
 
 $(STAMP): $(PACKAGING)
-	@bash scripts/install.sh $(VENV)
+	@bash scripts/install.sh $(VENV) $(EXTRAS)
 	@touch $@
 	@echo "== ready: $(BIN)/crosstalk"
 
 $(TEST_STAMP): $(PACKAGING) | $(STAMP)
-	@bash scripts/install.sh $(VENV) test
+	@bash scripts/install.sh $(VENV) test,$(EXTRAS)
 	@touch $@
 
 test-setup: $(TEST_STAMP)
