@@ -57,37 +57,47 @@ class Sampler:
     def _draw(self, scores: np.ndarray) -> int:
         assert self._random is not None
         s = self.sampling
-        ids, scaled = _candidates(scores, s.top_k, s.temperature)
-        order = np.lexsort((ids, -scaled))  # equal scores in order of their ids: the same on every machine
-        ids, scaled = ids[order], scaled[order]
-        weights = np.exp(scaled - scaled[0])
+        scaled = (scores - scores.max()) / np.float32(s.temperature)
+        if 0 < s.top_k < len(scaled):
+            ids = _best(scaled, s.top_k)
+            weights = np.exp(scaled[ids], dtype=np.float64)
+            limit = s.top_p * float(weights.sum())
+        elif s.top_p < 1.0:
+            limit = s.top_p * float(np.exp(scaled).sum(dtype=np.float64))
+            ids, weights = _enough(scaled, limit)
+        else:  # nothing asks for an order, and sorting a vocabulary costs more than a decode step
+            ids, weights, limit = np.arange(len(scaled)), np.exp(scaled, dtype=np.float64), np.inf
         if s.top_p < 1.0:
-            before = np.cumsum(weights) - weights
-            total = float(weights.sum())
-            keep = before < s.top_p * total
+            keep = np.cumsum(weights) - weights < limit
             ids, weights = ids[keep], weights[keep]
         if s.min_p > 0.0:
-            keep = weights >= s.min_p
+            keep = weights >= s.min_p  # the best has weight 1
             ids, weights = ids[keep], weights[keep]
         cumulated = np.cumsum(weights)
         point = self._random.random() * cumulated[-1]
         return int(ids[min(int(np.searchsorted(cumulated, point, side="right")), len(ids) - 1)])
 
 
-def _candidates(scores: np.ndarray, top_k: int, temperature: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ids that may be drawn and their scores over temperature, float64.
+def _best(values: np.ndarray, k: int) -> np.ndarray:
+    """Ids of the `k` largest values, largest first, equal ones in order of their ids.
 
-    Sorting a vocabulary costs more than a decode step, so tokens too improbable ever to be drawn are left out first:
-    35 below the best after temperature means a probability under 1e-15, less than the draw's own resolution.
+    The k-th largest of the maxima of small blocks is no larger than the k-th largest value, so that only what reaches
+    it need be looked at: with blocks of 64, 768 numbers are partitioned instead of 49,152.
     """
-    floor = float(scores.max()) - 35.0 * temperature
-    ids = np.flatnonzero(scores > floor)
-    values = scores[ids]
-    if 0 < top_k < len(ids):
-        kept = np.argpartition(-values, top_k - 1)[:top_k]
-        edge = values[kept].min()
-        # Of several tokens tied at the edge the lowest ids stay, or the choice would depend on the partition.
-        above, tied = ids[values > edge], ids[values == edge]
-        ids = np.concatenate((above, tied[: top_k - len(above)]))
-        values = scores[ids]
-    return ids, values.astype(np.float64) / temperature
+    whole = len(values) // 64 * 64
+    floor = -np.inf
+    if k <= whole // 64:
+        floor = np.partition(values[:whole].reshape(-1, 64).max(axis=1), -k)[-k]
+    ids = np.flatnonzero(values >= floor)
+    return ids[np.argsort(-values[ids], kind="stable")[:k]]
+
+
+def _enough(scaled: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """The largest values, largest first, and their weights, at least until the weights add up to `limit`."""
+    k = 128
+    while True:
+        ids = _best(scaled, min(k, len(scaled)))
+        weights = np.exp(scaled[ids], dtype=np.float64)
+        if k >= len(scaled) or float(weights.sum()) >= limit:
+            return ids, weights
+        k *= 8

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from engine.session import Session
 
 FORMAT = "crosstalk-session-1"
+_PLACEHOLDER = b"0" * 64
 _TOLERANCE = 1e-3
 """How far the logits recomputed on load may be from the stored row: other threads or chunks round differently."""
 
@@ -59,8 +61,8 @@ def save_session(engine: Engine, slot: Slot, path: Path) -> None:
 
     engine.worker.submit(LogitsJob(slot)).result()  # brings the session up to date: nothing pending is left
     tensors, about = engine.worker.call(lambda: _export(engine, slot.seq), slot)
-    about |= {"format": FORMAT, "fingerprint": fingerprint(engine), "checksum": _checksum(tensors, about)}
-    data = save(tensors, {"crosstalk": json.dumps(about)})
+    about |= {"format": FORMAT, "fingerprint": fingerprint(engine), "checksum": _PLACEHOLDER.decode()}
+    data = _sealed(save(tensors, {"crosstalk": json.dumps(about)}))
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,13 +94,14 @@ def _export(engine: Engine, seq: Sequence) -> tuple[dict[str, np.ndarray], dict[
     return tensors, {"first": firsts, "salted": None if seq.salted is None else seq.salted * size}
 
 
-def _checksum(tensors: dict[str, np.ndarray], about: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps([about["first"], about["salted"]]).encode())
-    for name in sorted(tensors):
-        array = tensors[name]
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _sealed(data: bytes) -> bytes:
+    """The file with its placeholder replaced by the digest of everything, placeholder included."""
+    return data.replace(_PLACEHOLDER, hashlib.sha256(data).hexdigest().encode(), 1)
+
+
+def _is_sealed(data: bytes, checksum: str) -> bool:
+    seal = checksum.encode()
+    return len(seal) == 64 and _sealed(data.replace(seal, _PLACEHOLDER, 1)) == data
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------
@@ -113,7 +116,6 @@ def load_session(engine: Engine, path: Path, priority: Priority) -> Session:
     session = Session(engine, slot)
     try:
         stored = tensors["logits"]
-        engine.worker.call(lambda: engine.store.unfill(slot.seq, len(slot.seq.ids) - 1), slot)
         difference = float(np.abs(session.last_logits() - stored).max())
         if not difference <= _TOLERANCE * max(1.0, float(np.abs(stored).max())):
             raise SavedSessionError(
@@ -127,22 +129,25 @@ def load_session(engine: Engine, path: Path, priority: Priority) -> Session:
 
 
 def _read(engine: Engine, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("crosstalk", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        data = path.read_bytes()
+        tensors = load(data)
+        (length,) = struct.unpack_from("<Q", data)
+        about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["crosstalk"])
+        sealed = _is_sealed(data, about["checksum"])
     except FileNotFoundError as error:
         raise SavedSessionError(f"There is no saved session at {path}.") from error
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, struct.error) as error:
         raise SavedSessionError(f"{path} is damaged or not a saved session: {error}.") from error
+    if not sealed:
+        raise SavedSessionError(f"{path} is damaged: its checksum does not match.")
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise SavedSessionError(f"{path} is not a saved session of this engine.")
     if about.get("fingerprint") != fingerprint(engine):
         raise SavedSessionError(f"{path} was saved with another model, tokenizer, template or cache precision.")
-    if about.get("checksum") != _checksum(tensors, about):
-        raise SavedSessionError(f"{path} is damaged: its checksum does not match.")
     if len(tensors["ids"]) > engine.context:
         raise SavedSessionError(f"{path} holds {len(tensors['ids'])} tokens, the context is {engine.context}.")
     return tensors, about
@@ -177,6 +182,8 @@ def _import(engine: Engine, tensors: dict[str, np.ndarray], about: dict[str, Any
         raise
     seq.filled, seq.reserved = n, [n] * len(store.pools)
     seq.logits = None
+    store.unfill(seq, n - 1)  # the last token is forwarded again to check the stored row
+    store.leave_windows(seq)
     return seq
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from engine.errors import SessionClosed
+from engine.errors import EngineError, SessionClosed
 from engine.generate import GenerateJob
 from engine.jobs import Job, Slot
 from engine.scheduler import Scheduler
@@ -42,6 +42,7 @@ class Worker:
         self._ready: list[Slot] = []
         self._lock = threading.Lock()
         self._stopped = False
+        self._failure: EngineError | None = None
         self._thread = threading.Thread(target=self._run, name="crosstalk-engine", daemon=True)
         self._thread.start()
 
@@ -49,7 +50,7 @@ class Worker:
         """Hand over a job or call; its future has the outcome."""
         with self._lock:
             if self._stopped:
-                raise SessionClosed("The engine has been closed.")
+                raise self._failure or SessionClosed("The engine has been closed.")
             self._inbox.put(item)
         return item.future
 
@@ -69,6 +70,17 @@ class Worker:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:  # a bug: nobody may be left waiting for a thread that is gone
+            with self._lock:
+                self._stopped = True
+            failure = EngineError(f"The engine's worker stopped: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._failure = failure
+            self._end(failure)
+
+    def _serve(self) -> None:
         busy = False
         while True:
             try:
@@ -78,7 +90,7 @@ class Worker:
                 self._drain()
                 continue
             if item is None:
-                self._end()
+                self._end(SessionClosed("The engine has been closed."))
                 return
             self._admit(item)
             self._drain()
@@ -114,8 +126,7 @@ class Worker:
             while slot.waiting and slot.current is None:
                 self._admit(slot.waiting.pop(0))
 
-    def _end(self) -> None:
-        closed = SessionClosed("The engine has been closed.")
+    def _end(self, closed: EngineError) -> None:
         self.scheduler.fail_all(closed)
         waiting: list[Any] = [item for slot in self.scheduler.slots for item in slot.waiting]
         while not self._inbox.empty():

@@ -71,7 +71,7 @@ class KVStore:
         seq.filled = match.end
         seq.reserved = [match.end] * len(self.pools)
         self._close_gaps(seq)
-        self._leave_windows(seq)
+        self.leave_windows(seq)
         return Attached(match.end - start - copied, copied)
 
     def _take(self, g: int, seq: Sequence, block: int, page: Page, end: int) -> int:
@@ -198,9 +198,9 @@ class KVStore:
             for block in range(seq.filled // size, (upto - 1) // size + 1):
                 pool.fill(pool.pages[seq.tables[g][block]], min(size, upto - block * size))
         seq.filled = upto
-        self._leave_windows(seq)
+        self.leave_windows(seq)
 
-    def _leave_windows(self, seq: Sequence) -> None:
+    def leave_windows(self, seq: Sequence) -> None:
         """Let go of pages wholly behind every window and the slack; they stay findable until evicted.
 
         Window 6, slack 2, page size 4, filled 15: the next query at 15 sees 10..14, a rollback by 2 could ask for 8,

@@ -105,7 +105,11 @@ def _bpe(vocabulary: Vocabulary) -> Core:
     for merge in vocabulary.merges:
         left, _, right = merge.partition(" ")
         merges.append((left, right))
-    core = Core(models.BPE(vocab=index, merges=merges, ignore_merges=vocabulary.pre in IGNORES_MERGES))
+    try:
+        model = models.BPE(vocab=index, merges=merges, ignore_merges=vocabulary.pre in IGNORES_MERGES)
+    except Exception as error:  # the library raises nothing more specific
+        raise ModelFileError(f"The model's tokenizer is damaged: {error}.") from error
+    core = Core(model)
     core.pre_tokenizer = pre_tokenizer(vocabulary.pre)
     core.decoder = decoders.ByteLevel()
     return core
@@ -170,7 +174,10 @@ def _gpt2_bytes(token: str, alphabet: dict[str, int]) -> bytes:
 
 def _from_json(vocabulary: Vocabulary) -> tuple[Core, dict[str, int], list[bytes]]:
     """A Hugging Face `tokenizer.json`, with its special tokens made unreachable from plain text."""
-    core = Core.from_file(str(vocabulary.json_file))
+    try:
+        core = Core.from_file(str(vocabulary.json_file))
+    except Exception as error:  # the library raises nothing more specific
+        raise ModelFileError(f"{vocabulary.json_file} is not a tokenizer: {error}.") from error
     core.post_processor = None  # type: ignore[assignment]  # fragments bring their own beginning-of-text token
     core.encode_special_tokens = True
     added = core.get_added_tokens_decoder()

@@ -113,7 +113,8 @@ def fresh_logits(file: ModelFile, ids: list[int]) -> np.ndarray:
     shape = file.shape
     windows = sorted({layer.window for layer in shape.layers}, key=lambda w: -1 if w is None else w)
     groups = tuple(
-        CacheGroupSpec(tuple(i for i, l in enumerate(shape.layers) if l.window == w), 1, len(ids), w) for w in windows
+        CacheGroupSpec(tuple(i for i, layer in enumerate(shape.layers) if layer.window == w), 1, len(ids), w)
+        for w in windows
     )
     key = file.fingerprint
     if key not in _MODELS:
