@@ -49,11 +49,9 @@ class Terminal:
             time.sleep(0.05)
         return screen
 
-    def ended(self) -> bool:
-        return self._tmux("display-message", "-p", "#{pane_dead}").strip() == "1"
-
-    def status(self) -> str:
-        return self._tmux("display-message", "-p", "#{pane_dead_status}").strip()
+    def end(self) -> str:
+        """How the command ended: its exit code, or the signal; empty while it runs."""
+        return self._tmux("display-message", "-p", "#{pane_dead_status}#{pane_dead_signal}").strip()
 
     def close(self) -> None:
         self._tmux("kill-server")
@@ -98,5 +96,5 @@ def test_a_conversation_in_a_terminal(smollm2_path: Path, whisper_path: Path, pi
         screen.press("Escape")
         screen.until(lambda shown: "Who speaks" not in shown)
         screen.press("q")
-        screen.until(lambda shown: screen.ended())
-        assert screen.status() == "0"
+        screen.until(lambda shown: screen.end() != "")
+        assert screen.end() == "0"

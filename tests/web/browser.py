@@ -27,29 +27,35 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 
-# Notes when the page is told to drop its sound, what its speaker plays, and how loud it is in stretches of 5 ms.
+# Notes what the speaker plays and how loud it is in stretches of 5 ms, when the page is told to drop its sound, and when
+# a key is pressed: on the speaker's own clock, because a busy page is late and its sound is not.
 EARS = """
 window.drops = [];
 window.peaks = [];
 window.heard = [];
+window.pressed = 0;
+window.now = () => 1000 * (window.speaker?.currentTime ?? 0);
+addEventListener("keydown", () => (window.pressed = window.now()), true);
 window.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
     this.addEventListener("message", ({ data }) => {
-      if (typeof data === "string" && data.startsWith('{"type":"drop"')) window.drops.push(performance.now());
+      if (typeof data === "string" && data.startsWith('{"type":"drop"')) window.drops.push(window.now());
     });
   }
 };
 const connect = AudioNode.prototype.connect;
 AudioNode.prototype.connect = function (target, ...rest) {
   if (target instanceof AudioDestinationNode && this.context.sampleRate === 24000) {
+    window.speaker = this.context;
     const ear = this.context.createScriptProcessor(256, 1, 1);
-    ear.onaudioprocess = ({ inputBuffer }) => {
+    ear.onaudioprocess = ({ inputBuffer, playbackTime }) => {
       const sound = inputBuffer.getChannelData(0);
       window.heard.push(...Int16Array.from(sound, (value) => value * 32767));
       for (let i = 0; i < 2; i++) {
         const part = sound.subarray(128 * i, 128 * (i + 1));
-        window.peaks.push([performance.now() - 5.3 * (1 - i), Math.max(...part.map(Math.abs))]);
+        const end = 1000 * (playbackTime - (128 * (1 - i)) / 24000);
+        window.peaks.push([end, Math.max(...part.map(Math.abs))]);
       }
     };
     connect.call(this, ear);

@@ -165,6 +165,7 @@ async function start(microphone) {
 
 function hold(down) {
   if (status.push_to_talk && down !== status.talking) {
+    if (down && status.phase === "speaking") sound.hush();
     status.talking = down;
     connection.send({ type: "talk", on: down });
     $("hold").classList.toggle("down", down);
@@ -185,7 +186,11 @@ async function copy() {
   }
 }
 
-const stop = () => connection.send({ type: "stop" });
+function stop() {
+  connection.send({ type: "stop" });
+  if (status.phase === "speaking") sound.hush();
+}
+
 const push = () => connection.send({ type: "push_to_talk", on: !status.push_to_talk });
 
 $("start").onclick = () => start(true);

@@ -8,6 +8,7 @@ const FIRST = 2 * FRAME; // samples that are waited for before playing: 40 ms, 6
 const MOST = 3 * FRAME;
 const LONGEST = 480000;
 const FADE = 120; // 5 ms: a dropped sound ends without a click
+const HUSH = 8000; // a third of a second
 
 class Playback extends AudioWorkletProcessor {
   constructor() {
@@ -19,11 +20,13 @@ class Playback extends AudioWorkletProcessor {
     this.goal = FIRST;
     this.waiting = true;
     this.fading = false;
+    this.hushed = 0;
     this.blocks = 0;
     this.epoch = 0;
     this.port.onmessage = ({ data }) => {
       if (data instanceof ArrayBuffer) this.push(data);
       else if (data === "drop") this.drop();
+      else if (data === "hush") this.hush();
       else this.reset(data.epoch);
     };
   }
@@ -35,8 +38,19 @@ class Playback extends AudioWorkletProcessor {
     this.epoch = epoch;
   }
 
+  // The user pressed stop: what the other side sends until it has heard of that is not played either.
+  hush() {
+    this.drop();
+    this.hushed = HUSH;
+  }
+
   push(buffer) {
     const samples = Float32Array.from(new Int16Array(buffer), (value) => value / 32768);
+    if (this.hushed > 0) {
+      this.hushed -= samples.length;
+      this.gone += samples.length;
+      return;
+    }
     // More than the goal is waiting: let a silent frame go, so that the delay comes down again.
     const spare = this.buffered >= this.goal + FRAME && samples.every((value) => value === 0);
     if (spare || this.buffered > LONGEST) {
@@ -48,6 +62,7 @@ class Playback extends AudioWorkletProcessor {
   }
 
   drop() {
+    this.hushed = 0;
     const tail = new Float32Array(this.waiting ? 0 : Math.min(FADE, this.buffered));
     this.read(tail);
     this.gone += this.buffered - tail.length; // the tail is counted when it is played

@@ -63,6 +63,10 @@ export class Sound {
     this.speaker?.port.postMessage(buffer, [buffer]);
   }
 
+  hush() {
+    this.speaker?.port.postMessage("hush");
+  }
+
   drop() {
     this.speaker?.port.postMessage("drop");
   }
