@@ -27,7 +27,7 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 
-# Notes what the speaker plays and how loud it is in stretches of 5 ms, when the page is told to drop its sound, and when
+# Notes what the speaker plays and how loud it is in stretches of 5 ms, when the page is told to drop its sound and when
 # a key is pressed: on the speaker's own clock, because a busy page is late and its sound is not.
 EARS = """
 window.drops = [];
