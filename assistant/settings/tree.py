@@ -31,8 +31,8 @@ class ModelChoice:
 class AudioChoice:
     """Sound devices by name or number as `crosstalk devices` lists them; None is the system's default."""
 
-    microphone: str | None = None
-    speaker: str | None = None
+    microphone: str | int | None = None
+    speaker: str | int | None = None
 
 
 @dataclass(frozen=True)
