@@ -15,25 +15,21 @@ from numpy.typing import NDArray
 
 from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
-from assistant.conversation.answering import Answering
 from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.interjecting import Interjector, Scorer
 from assistant.conversation.listener import Decoded, Listener
 from assistant.conversation.reply import Mouth
-from assistant.conversation.turns import Answer, OpenTurn, Prompt, to_seconds
+from assistant.conversation.speaking import Speaking, SpeakingSettings
+from assistant.conversation.turns import OpenTurn, Prompt, to_seconds
 from assistant.conversation.workers import Lane, Workers
 from assistant.ears import edges
-from assistant.ears.own_words import is_echo
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.interjection import InterjectionRules, Reason, SilenceRules
-from assistant.overlap import plain_words, same_words
+from assistant.overlap import same_words
 from assistant.persona import Persona
-from assistant.player import Output, Player
-from assistant.timeline.events import Event, EventType, Tokens, Turn
-
-ECHO_SECONDS = 1.5
-"""How long before the user seemed to begin a word may have been said to come back as an echo."""
+from assistant.player import Output
+from assistant.timeline.events import Event, EventType, Turn
 
 
 @dataclass(frozen=True)
@@ -42,10 +38,7 @@ class ConversationSettings:
 
     floor: FloorRules = FloorRules()
     calibration: Calibration = Calibration()
-    lookahead: float = 6.0
-    """Seconds of sound that are made ahead of what is being heard."""
-    draft_lookahead: float = 0.6
-    """Seconds of sound of an answer that may yet be dropped."""
+    speaking: SpeakingSettings = SpeakingSettings()
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
     interjections: InterjectionRules = InterjectionRules()
@@ -83,23 +76,17 @@ class Conversation:
         self._workers = workers
         self._clock = clock
         self._on_event = on_event
-        self._on_turn = on_turn
         self._settings = settings
-        self._output = output or Output()
-        self._player = Player()
+        self._speaking = Speaking(dialogue, workers, self._emit, on_turn, output or Output(), settings.speaking)
+        self._player = self._speaking.player
         self._state = FloorState()
         self._t = 0
         """Samples of the microphone that came in."""
-        self._answering = Answering(dialogue, workers, self._emit, self._on_pieces)
-        self._turn: OpenTurn | None = None
-        self._turns = 0
         self._interjector = Interjector(dialogue, workers, settings.interjections, scorer)
         self._quiet_since = 0
         """Sample since which nobody has spoken."""
         self._prompted = 0
         """Silences broken since the user last spoke."""
-        self._first_speech: int | None = None
-        """Start of the user's turn when it has been resumed after an answer nobody heard."""
         self._transcribed_at = 0.0
         self._listening_to = ""
         self._stable = ""
@@ -108,6 +95,10 @@ class Conversation:
         """Who speaks from the next turn on."""
 
     # --- what goes on outside ---------------------------------------------------------------------------------
+
+    @property
+    def _turn(self) -> OpenTurn | None:
+        return self._speaking.turn
 
     @property
     def phase(self) -> Phase:
@@ -146,7 +137,7 @@ class Conversation:
         for done in self._workers.finished():
             done.deliver(self._failed)
         self._step(floor.Tick(self._now()))
-        self._pump()
+        self._speaking.pump()
         self._change_character()
 
     def say_text(self, text: str) -> None:
@@ -191,7 +182,7 @@ class Conversation:
         self._on_event(Event(fields.pop("t", self._seconds()), type_, **fields))  # type: ignore[arg-type]
 
     def _change_character(self) -> None:
-        if self._next is None or self._turn is not None or self._answering.current is not None:
+        if self._next is None or not self._speaking.idle:
             return
         character, self._next = self._next, None
 
@@ -227,7 +218,7 @@ class Conversation:
                 self._cut_off()
                 self._follow()
             case Act.REVOKE:
-                self._revoke()
+                self._speaking.revoke()
                 self._follow()
             case Act.COMMIT:
                 self._commit(action)
@@ -266,7 +257,8 @@ class Conversation:
         self._transcribe()
         if transcript is None:
             return
-        if transcript.accepted and self._is_echo(transcript.text):
+        since = to_seconds(self._now() - self._state.speech_start)
+        if transcript.accepted and self._speaking.is_echo(transcript.text, since):
             transcript = replace(transcript, accepted=False, reason="own echo")
         self._transcribed_at = self._seconds()
         if transcript.accepted:
@@ -278,18 +270,6 @@ class Conversation:
         if self._turn is None and transcript.accepted:
             self._interjector.words(transcript.stable, self._now())
             self._stable = transcript.stable
-
-    def _is_echo(self, text: str) -> bool:
-        """Whether the microphone heard the answer that is in the air."""
-        if self._turn is None or self._turn.speech_start is None:
-            return False
-        answer, position = self._turn.answer, self._player.position
-        since = position - round((ECHO_SECONDS + to_seconds(self._now() - self._state.speech_start)) * PLAYBACK_RATE)
-        said = [w for w in answer.words() if w.end_sample > since and w.start_sample <= position]
-        if not said:
-            return False
-        in_the_air = answer.text[said[0].start_char : said[-1].end_char]
-        return is_echo(plain_words(text), plain_words(in_the_air))
 
     def _follow(self) -> None:
         """Let the mind keep up with the words: prefill them, judge them, begin an answer when they look finished."""
@@ -320,41 +300,13 @@ class Conversation:
             return
         likely = state.finished is not None and state.finished >= self._settings.draft_above
         if state.phase is Phase.PAUSE or likely:
-            self._answering.begin(Prompt(text))
+            self._speaking.answering.begin(Prompt(text))
 
     # --- answering --------------------------------------------------------------------------------------------
 
-    def _on_pieces(self, answer: Answer, had: int) -> None:
-        if self._turn is not None and self._turn.answer is answer:
-            self._release(had)
-        self._pump()
-
-    def _release(self, start: int = 0) -> None:
-        """Give the pieces of sound from `start` on to the player."""
-        turn = self._turn
-        assert turn is not None
-        answer = turn.answer
-        for piece in answer.pieces[start:]:
-            if piece.clause:
-                self._emit(EventType.ASSISTANT_TEXT, turn=turn.index, text=piece.clause)
-            self._player.add(piece.sound)
-        if answer.draft is not None:
-            turn.tokens = answer.draft.tokens
-        if answer.finished:
-            self._player.complete()
-
-    def _pump(self) -> None:
-        answer = self._answering.current
-        if answer is None:
-            return
-        if self._turn is not None and self._turn.answer is answer:
-            self._answering.pump(self._player.queued, self._settings.lookahead)
-        else:
-            self._answering.pump(answer.samples, self._settings.draft_lookahead)
-
     def _commit(self, action: Action) -> None:
         state = self._state
-        start = state.speech_start if self._first_speech is None else self._first_speech
+        start = state.speech_start if self._speaking.resumed_from is None else self._speaking.resumed_from
         typed = action.waited == 0
         now = self._seconds()
         turn = self._open_turn(
@@ -365,32 +317,16 @@ class Conversation:
         if not typed:
             self._emit(EventType.ENDPOINT, turn=turn, silence=to_seconds(action.waited), finished=action.finished)
         self._emit(EventType.USER_TURN, turn=turn, text=action.text)
-        self._give()
+        self._speaking.give()
 
     def _open_turn(self, prompt: Prompt, start: float, end: float) -> int:
         """The user's turn is over (or there was none): `prompt` is being answered from now on. Its number."""
-        self._turn = OpenTurn(
-            index=self._turns,
-            user_text=prompt.text,
-            user_start=start,
-            user_end=end,
-            endpoint_at=self._seconds(),
-            transcribed_at=self._transcribed_at,
-            answer=self._answering.begin(prompt),
-        )
-        self._turns += 1
-        self._first_speech = None
+        turn = self._speaking.open(prompt, start, end, self._seconds(), self._transcribed_at)
         self._prompted = 0 if prompt.text else self._prompted
         self._interjector.turn_over()
         self._listener.forget()
         self._listening_to = self._stable = ""
-        return self._turn.index
-
-    def _give(self) -> None:
-        """Let the answer be heard: what is ready of it at once, the rest as it comes."""
-        self._player.begin()
-        self._release()
-        self._pump()
+        return turn.index
 
     # --- speaking out of turn ---------------------------------------------------------------------------------
 
@@ -418,13 +354,13 @@ class Conversation:
         self._step(floor.CutIn(self._now(), self._settings.interjections.grace))
         if self._state.phase is not Phase.THINKING or not text:
             return
-        self._open_turn(Prompt(self._state.committed, reason.say, reason.only_say), to_seconds(begun), self._seconds())
-        assert self._turn is not None
-        self._emit(EventType.INTERJECTION, turn=self._turn.index, text=reason.say, reason=reason.name)
-        self._emit(EventType.USER_TURN, turn=self._turn.index, text=self._state.committed)
+        prompt = Prompt(self._state.committed, reason.say, reason.only_say)
+        turn = self._open_turn(prompt, to_seconds(begun), self._seconds())
+        self._emit(EventType.INTERJECTION, turn=turn, text=reason.say, reason=reason.name)
+        self._emit(EventType.USER_TURN, turn=turn, text=self._state.committed)
         if speaking:
             self._listener.open(self._t)
-        self._give()
+        self._speaking.give()
 
     def _murmur(self, text: str) -> None:
         """A listening noise: soft, beside everything else, and no part of the conversation."""
@@ -436,94 +372,34 @@ class Conversation:
         if self._state.phase is Phase.THINKING and self._turn is None:
             now = self._seconds()
             self._open_turn(Prompt("", text, only_opening=True), now, now)
-            self._give()
+            self._speaking.give()
 
     def _forget_utterance(self) -> None:
         self._listener.forget()
         self._listening_to = self._stable = ""
         if self._turn is None:
-            self._answering.drop()
+            self._speaking.answering.drop()
             self._workers.submit(Lane.MIND, self._dialogue.forget_tail, lambda _: None)
 
     # --- the end of an answer ---------------------------------------------------------------------------------
 
     def _play(self) -> NDArray[np.float32]:
-        played = self._player.pull()
-        turn = self._turn
-        if played.started and turn is not None:
-            lead = (turn.answer.lead_in() + self._output.delay) / PLAYBACK_RATE
-            turn.speech_start = to_seconds(self._t) + lead
-            self._emit(EventType.FIRST_TOKEN, turn=turn.index, at=turn.answer.marks.first_token)
-            self._emit(EventType.ASSISTANT_SPEECH_START, turn=turn.index, at=turn.speech_start)
+        answering = self._turn is not None
+        played = self._speaking.pull(self._t)
+        if answering and played.started:
             self._step(floor.ReplySounding(self._now()))
-        if played.ended and turn is not None:
-            self._ended(turn)
+        if answering and played.ended:
+            self._step(floor.ReplyEnded(self._now()))
         self._listener.played(played.sound)
         return played.sound
 
-    def _ended(self, turn: OpenTurn) -> None:
-        said = turn.answer.text.strip()
-        if turn.speech_start is not None:
-            turn.speech_end = to_seconds(self._t + FRAME) + self._output.delay / PLAYBACK_RATE
-            self._emit(EventType.ASSISTANT_SPEECH_END, turn=turn.index)
-        turn.heard_text = said
-        self._emit(EventType.HEARD, turn=turn.index, text=said)
-        self._settle(turn, len(turn.answer.text))
-        self._step(floor.ReplyEnded(self._now()))
-
     def _cut_off(self) -> None:
-        """The answer ends here: keep exactly what was heard of it."""
-        turn = self._turn
-        if turn is None:
-            return
-        heard = turn.answer.heard(self._player.stop(self._output))
-        turn.interrupted = True
-        turn.heard_text = turn.answer.text[:heard].strip()
-        if turn.speech_start is not None:
-            turn.speech_end = self._seconds()
-            self._emit(EventType.ASSISTANT_SPEECH_END, turn=turn.index)
-        self._emit(EventType.HEARD, turn=turn.index, text=turn.heard_text)
-        if heard:
-            self._settle(turn, heard)
-        else:
-            self._abandon(turn)
+        if not self._speaking.cut_off(self._seconds()):
             self._step(floor.ReplyUnheard(self._now()))
-
-    def _settle(self, turn: OpenTurn, heard: int) -> None:
-        self._turn = None
-        self._on_turn(turn.record())
-
-        def settled(tokens: Tokens) -> None:
-            turn.tokens = tokens
-            self._on_turn(turn.record())
-
-        self._answering.settle(turn.answer, heard, settled)
-
-    def _abandon(self, turn: OpenTurn) -> None:
-        """Nothing of the answer was heard: the user's words still stand, the answer never was."""
-        self._turn = None
-        self._first_speech = round(turn.user_start * 16_000)
-        self._on_turn(turn.record())
-        self._answering.drop()
-
-    def _revoke(self) -> None:
-        turn = self._turn
-        self._player.stop(self._output)
-        if turn is None:
-            return
-        self._emit(EventType.DRAFT_DROPPED, turn=turn.index, text=turn.user_text)
-        self._turn = None
-        self._turns -= 1
-        self._first_speech = round(turn.user_start * 16_000)
-        self._answering.drop()
 
     def _failed(self, error: BaseException) -> None:
         """A job broke. Say so, forget what hung on it, and listen again: one failure must not end a conversation."""
         self._emit(EventType.ERROR, reason=f"{type(error).__name__}: {error}")
         self._listener.failed()
-        turn, self._turn = self._turn, None
-        self._answering.drop()
-        self._player.stop(self._output)
-        if turn is not None:
-            self._on_turn(turn.record())
+        if self._speaking.fail():
             self._step(floor.ReplyEnded(self._now()))
