@@ -7,11 +7,12 @@ import socket
 import sys
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import uvicorn
 
 from assistant.build import Parts, character, converse, load
+from assistant.ears.echo import CancellerKind
 from assistant.errors import CrosstalkError, ExitCode
 from assistant.live import FrontEnd, LiveSession
 from assistant.persona import Persona, PersonaError, known_personas, load_persona
@@ -129,6 +130,8 @@ def run(request: WebRequest) -> None:
     """Serve until Ctrl-C. Raises one-line errors for a bad port, persona or setting before any model is loaded."""
     persona = load_persona(request.persona)
     settings = parse_settings(request.overrides)
+    if settings.echo_canceller is CancellerKind.AUTO:  # the browser has one, and two do not get on
+        settings = replace(settings, echo_canceller=CancellerKind.OFF)
     paths = default_paths(persona, settings)
     listener = bind(request.port)
     print("crosstalk: loading", file=sys.stderr)
