@@ -229,7 +229,7 @@ class SpeechEdges:
         )
 
     def _ended(self, end: int) -> SpeechEnded:
-        if self.last_frame and self.last_frame.probability >= self.settings.offset:
+        if self.last_frame and self.last_frame.probability >= min(self.settings.offset, self.settings.likely):
             self._hangover_until = end + HANGOVER
         self.in_speech = False
         self._likely_at = None

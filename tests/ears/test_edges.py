@@ -202,3 +202,24 @@ def test_settings_that_cannot_work_are_refused(bad):
 def test_a_frame_of_another_size_is_a_mistake_of_the_caller():
     with pytest.raises(ValueError, match="a frame is 320 samples"):
         SpeechDetector().process(np.zeros(160, np.float32))
+
+
+class Decaying:
+    """A detector that is sure during the voice and takes its time to let go."""
+
+    chunk = FRAME
+
+    def probability(self, chunk: np.ndarray) -> float:
+        loud = float(np.abs(chunk).max()) > 0.01
+        self._last = 0.95 if loud else max(0.0, self._last - 0.1 if self._last > 0.5 else self._last * 0.93)
+        return self._last
+
+    def reset(self) -> None:
+        self._last = 0.0
+
+
+def test_the_detectors_afterglow_is_no_new_onset():
+    voice = (0.3 * np.sin(2 * np.pi * 200 * np.arange(samples(1_000)) / 16_000)).astype(np.float32)
+    sound = np.concatenate([noise.pink(1, -66), voice + noise.pink(1, -66, 1), noise.pink(2, -66, 2)])
+    edges = edges_of(sound, SpeechEdges(detector=SpeechDetector(model=Decaying())))
+    assert [type(edge) for edge in edges] == [OnsetLikely, SpeechStarted, SpeechEnded]
