@@ -51,7 +51,8 @@ class AssistantSettings:
     asr: AsrSettings = field(default_factory=AsrSettings)
     utterance: UtteranceSettings = field(default_factory=UtteranceSettings)
     gate: GateSettings = field(default_factory=GateSettings)
-    engine: EngineSettings = field(default_factory=EngineSettings)
+    engine: EngineSettings = field(default_factory=lambda: EngineSettings(context=4096))
+    """A voice needs no longer memory than half an hour of talk: what is older is dropped in the background."""
     conversation: ConversationSettings = field(default_factory=ConversationSettings)
     echo_canceller: CancellerKind = CancellerKind.AUTO
     voice_threads: int = 1

@@ -30,6 +30,10 @@ from assistant.overlap import same_words
 from assistant.persona import Persona
 from assistant.player import Output
 from assistant.timeline.events import Event, EventType, Turn
+from engine.compaction import Compacted
+
+REST_EVERY = 50 * FRAME
+"""Samples between two looks at whether there is something to tidy up (a second)."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ class Conversation:
         self.deliver()
         self._transcribe()
         self._speak_out_of_turn()
+        if self._t % REST_EVERY == 0:
+            self._rest()
         return self._play()
 
     def deliver(self) -> None:
@@ -373,6 +379,18 @@ class Conversation:
             now = self._seconds()
             self._open_turn(Prompt("", text, only_opening=True), now, now)
             self._speaking.give()
+
+    def _rest(self) -> None:
+        """While nobody has the floor: let the dialogue shorten its past. No turn ever waits for it."""
+        if self._state.phase is not Phase.LISTENING or not self._speaking.idle or self._listener.busy:
+            return
+
+        def rested(done: Compacted | None) -> None:
+            if done is not None:
+                self._emit(EventType.COMPACTED, reason=f"{done.before} tokens became {done.after}")
+
+        at_once = self._workers.inline
+        self._workers.submit(Lane.MIND, lambda: self._dialogue.rest(at_once=at_once), rested)
 
     def _forget_utterance(self) -> None:
         self._listener.forget()

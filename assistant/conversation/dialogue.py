@@ -23,6 +23,7 @@ from assistant.interjection import Reason
 from assistant.persona import Persona
 from assistant.timeline.events import Tokens
 from engine import Engine, Session, Token
+from engine.compaction import Compacted, Compactor
 from voices import Clause, ClauseSplitter
 
 
@@ -66,6 +67,7 @@ class Dialogue:
         """Whether the next user turn follows the system prompt directly: some templates join the two."""
         self._head = self._head_ids()
         self.base.append(self._head)
+        self._compactor = Compactor(engine, self.base, len(self._head))
 
     def _head_ids(self) -> list[int]:
         ids = self._template.system(self._persona.system)
@@ -84,12 +86,30 @@ class Dialogue:
         self._persona, self._mouth = persona, mouth
         # The past keeps the fragments it was made of: with turns in it, a system prompt is not what comes before.
         self._after_system = not persona.examples and not past
+        before = len(self._head)
         self._head = self._head_ids()
         base = self._engine.new_session()
         base.append(self._head + list(past))
         self.forget_tail()
+        self._compactor.close()
+        turns = [at - before + len(self._head) for at in self._compactor.turns]
         self.base.close()
         self.base = base
+        self._compactor = Compactor(self._engine, base, len(self._head))
+        self._compactor.turns = turns
+
+    def rest(self, *, at_once: bool) -> Compacted | None:
+        """Nobody speaks: shorten a long past in the background, or take over what was prepared.
+
+        `at_once` waits for the preparation: on the virtual clock computing takes no time. None if nothing was swapped.
+        """
+        if self._tail is not None or self._drafts:
+            return None
+        done = self._compactor.between_turns()
+        if at_once and done is None:
+            self._compactor.wait()
+            done = self._compactor.between_turns()
+        return done
 
     @property
     def context(self) -> int:
@@ -212,8 +232,9 @@ class Dialogue:
         reply.session.append(self._template.assistant_close())
         self._drafts.pop(id(reply.session), None)
         self.forget_tail()
+        self._compactor.turn_started()
         self.base.close()
-        self.base = reply.session
+        self.base = self._compactor.session = reply.session
         self._after_system = False
         self._discarded = 0
         return replace(draft.tokens, context=len(self.base), generated=generated)
@@ -226,6 +247,7 @@ class Dialogue:
 
     def close(self) -> None:
         """Give all pages back."""
+        self._compactor.close()
         self.forget_tail()
         for session in self._drafts.values():
             session.close()

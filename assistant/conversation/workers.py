@@ -41,6 +41,9 @@ class Done:
 class Workers(Protocol):
     """The two ways of running jobs."""
 
+    inline: bool
+    """Jobs run in place, and take no time on the audio clock."""
+
     def submit(self, lane: Lane, job: Callable[[], Any], receive: Callable[[Any], None]) -> None:
         """Queue `job` on `lane`; `receive(result)` is called from `Done.deliver`."""
 
@@ -61,6 +64,8 @@ def _run(job: Callable[[], Any], receive: Callable[[Any], None]) -> Done:
 class InlineWorkers:
     """Runs each job at once: compute takes no time on the audio clock, and every run is the same."""
 
+    inline = True
+
     def __init__(self) -> None:
         self._done: deque[Done] = deque()
 
@@ -80,6 +85,8 @@ class InlineWorkers:
 
 class ThreadWorkers:
     """One thread a lane. `wake` is called from a lane's thread whenever a result is there."""
+
+    inline = False
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self._wake = wake
