@@ -144,6 +144,8 @@ def show(result: dict[str, Any]) -> None:
     print(f"heard text within a word  {barge['heard_within_1_word']}")
     print(f"open speakers             {room['self_interruptions']} self-interruptions in {room['minutes']} min, "
           f"barge-ins {room['barge_in_rate']}")  # fmt: skip
+    print(f"cut in when it should     {result['interjection']['hits']} of {result['interjection']['wanted']}, "
+          f"when it should not {result['interjection']['false']}")  # fmt: skip
     print(f"words lost                {result['words_lost']} of {cases['words']}")
     print(f"tokens forwarded a turn   {result['tokens_forwarded_per_turn']}, "
           f"after the endpoint {result['tokens_after_endpoint_per_turn']}")  # fmt: skip

@@ -51,6 +51,10 @@ def _what(run: Run, scores: Scores) -> Iterator[str]:
             if not answer.trace.whole:
                 left = (answer.trace.length - answer.trace.played) / 24_000
                 yield f"'{answer.turn.assistant_text[:40]}': {left:.2f} s not played, jumps {answer.trace.jumps}"
+    if not all(scores.cut_ins):
+        yield "the assistant did not cut in"
+    if scores.false_cut_ins:
+        yield "the assistant cut in without a reason"
     if wanted.speaks_first and not _speaks_first(run):
         yield "the assistant did not speak first"
 

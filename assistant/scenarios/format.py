@@ -72,6 +72,8 @@ class Cue(Form):
     level_db: float = Field(default=-26.0, ge=-90, le=0)
     """RMS of speech while it lasts, peak of a cough or door, below full scale."""
     role: Role | None = None
+    cut_in: bool = False
+    """A persona that interjects should cut in on this."""
     at: Moment = Moment(Anchor.USER_ENDS, 0.5)
 
     @field_validator("at", mode="before")
@@ -159,6 +161,8 @@ class Scenario(Form):
     background: tuple[Background, ...] = (Background(sound=Sound.PINK, level_db=-65.0),)
     room: Room | None = None
     user: tuple[Cue, ...]
+    interjects: bool = False
+    """The persona cuts in: where it does is measured, not how it takes turns."""
     repeat: int = Field(default=1, ge=1, le=1000)
     """How often the cues are gone through."""
     listen: float = Field(default=1.5, ge=0, le=600)

@@ -99,6 +99,8 @@ def run_scenario(
         session.event(event)
 
     conversation = converse(session.parts, persona, workers, clock.now, on_event, record.turn)
+    if persona.greeting:
+        conversation.greet(persona.greeting)
     recorder = Recorder(files.recording if files is not None else None)
 
     def on_frame(heard: Pcm, said: Pcm) -> None:

@@ -83,7 +83,9 @@ class Scores:
     words_said: int = 0
     forwarded: list[int] = field(default_factory=list)
     after_endpoint: list[int] = field(default_factory=list)
-    interjections: int = 0
+    cut_ins: list[bool] = field(default_factory=list)
+    """Cues that ask for it: whether the assistant cut in on them."""
+    false_cut_ins: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -121,6 +123,9 @@ def score(run: Run) -> Scores:
     said = sound.spans(run.said.reshape(-1))
     given = answers(run)
     placed = run.placed
+    if run.scenario.interjects:
+        _cut_ins(scores, placed, said)
+        placed = ()
     for index, cue in enumerate(placed):
         following = placed[index + 1] if index + 1 < len(placed) else None
         match cue.role:
@@ -133,12 +138,23 @@ def score(run: Run) -> Scores:
                 scores.barges.append(_barge(cue, following, run, said, given))
             case Role.BACKCHANNEL | Role.NOISE:
                 _overlap(scores, cue, said, given)
-    _words(scores, run)
+    if not run.scenario.interjects:
+        _words(scores, run)
     _tokens(scores, run)
     if run.scenario.room is not None:
         scores.minutes = len(run.said) * FRAME_MS / 60_000
         scores.self_interruptions = _self_interruptions(run, given)
     return scores
+
+
+def _cut_ins(scores: Scores, placed: tuple[Placed, ...], said: list[tuple[float, float]]) -> None:
+    """Sound that begins while the user speaks."""
+    for cue in placed:
+        cut = any(cue.onset < start < cue.end for start, _ in said)
+        if cue.cue.cut_in:
+            scores.cut_ins.append(cut)
+        else:
+            scores.false_cut_ins += cut
 
 
 def _goes_on(following: Placed | None) -> bool:
@@ -284,6 +300,8 @@ def record(scores: Scores) -> dict[str, Any]:
             }
             for barge in scores.barges
         ],
+        "cut_in": scores.cut_ins,
+        "false_cut_ins": scores.false_cut_ins,
         "self_interruptions": scores.self_interruptions,
         "words_lost": scores.words_lost,
         "tokens_forwarded": scores.forwarded,

@@ -27,7 +27,11 @@ def summary(runs: Sequence[Scores], rooms: Sequence[bool]) -> dict[str, Any]:
             "minutes": round(sum(run.minutes for run in in_rooms), 2),
             "barge_in_rate": _rate(_stopped(barge) for run in in_rooms for barge in run.barges),
         },
-        "interjection": {"hits": sum(run.interjections for run in runs), "false": 0},
+        "interjection": {
+            "hits": sum(sum(run.cut_ins) for run in runs),
+            "false": sum(run.false_cut_ins for run in runs),
+            "wanted": sum(len(run.cut_ins) for run in runs),
+        },
         "words_lost": sum(run.words_lost for run in runs),
         "tokens_forwarded_per_turn": _mean(count for run in runs for count in run.forwarded),
         "tokens_after_endpoint_per_turn": _mean(count for run in runs for count in run.after_endpoint),
