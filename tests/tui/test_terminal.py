@@ -95,6 +95,18 @@ def test_a_conversation_in_a_terminal(smollm2_path: Path, whisper_path: Path, pi
         screen.until(lambda shown: "Who speaks from the next turn on?" in shown)
         screen.press("Escape")
         screen.until(lambda shown: "Who speaks" not in shown)
+        screen.press("d")
+        screen.until(lambda shown: "Microphone" in shown and "the system's default" in shown)
+        screen.press("Enter")
+        screen.until(lambda shown: "Speaker" in shown)
+        screen.press("Enter")
+        screen.until(lambda shown: "Speaker" not in shown)
+        server.play_into_microphone(user, SAMPLE_RATE).wait(20)  # the devices that were opened anew hear and speak
+        screen.until(lambda shown: shown.count("Paris") >= 2)
+        server.unplug_microphone()
+        screen.until(lambda shown: "trying again" in shown)
+        server.plug_microphone()
+        screen.until(lambda shown: "the sound is back" in shown)
         screen.press("q")
         screen.until(lambda shown: screen.end() != "")
         assert screen.end() == "0"
