@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -53,11 +53,19 @@ class GenerateJob(Job):
     """
 
     def __init__(
-        self, slot: Slot, sampling: Sampling, detokenizer: Detokenizer, stop_ids: frozenset[int], **options: Any
+        self,
+        slot: Slot,
+        sampling: Sampling,
+        detokenizer: Detokenizer,
+        stop_ids: frozenset[int],
+        *,
+        ahead: int | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(slot, **options)
         self.sampling = sampling
         self.stream: Stream[Token] = Stream()
+        self.ahead = ahead
         self.reason: Finish | None = None
         self._sampler = Sampler(sampling)
         self._detokenizer = detokenizer
@@ -67,6 +75,13 @@ class GenerateJob(Job):
         self._free_text = 0  # characters that may be shown but whose token is not complete yet
         self._left = sampling.max_tokens
         self._context = 0
+
+    @property
+    def paused(self) -> bool:
+        return self.ahead is not None and self.stream.backlog >= self.ahead and not self.is_cancelled()
+
+    def wants(self, store: KVStore, budget: int) -> list[Work]:
+        return [] if self.paused else super().wants(store, budget)
 
     def start(self, store: KVStore, context: int) -> None:
         self._context = context
@@ -154,20 +169,30 @@ class Generation:
     Breaking out of the loop and dropping the object cancels it as well.
     """
 
-    def __init__(self, job: GenerateJob) -> None:
+    def __init__(self, job: GenerateJob, nudge: Callable[[], None] = lambda: None) -> None:
+        """`nudge` has the worker look at its jobs again: one may have been waiting for its reader."""
         self._job = job
+        self._nudge = nudge
 
     def __iter__(self) -> Iterator[Token]:
         while (token := self._job.stream.get()) is not None:
+            self._caught_up()
             yield token
 
     async def __aiter__(self) -> AsyncIterator[Token]:
         while (token := await self._job.stream.aget()) is not None:
+            self._caught_up()
             yield token
+
+    def _caught_up(self) -> None:
+        # Only the reader makes the backlog smaller, so the limit is crossed exactly here.
+        if self._job.ahead is not None and self._job.stream.backlog == self._job.ahead - 1:
+            self._nudge()
 
     def cancel(self) -> None:
         """Ask for the end; returns at once.  Tokens already given out stay in the session and can still be read."""
         self._job.cancelled = True
+        self._nudge()
 
     def wait(self) -> Finish:
         """Block until the generation is over; raises what it failed with."""

@@ -100,6 +100,11 @@ class Job:
         """Whether somebody asked for the end; read once a step."""
         return self.cancelled or (self.cancel_signal is not None and self.cancel_signal.is_set())
 
+    @property
+    def paused(self) -> bool:
+        """Whether the job wants nothing until its reader has caught up."""
+        return False
+
     def start(self, store: KVStore, context: int) -> None:
         """Called when the session is free for this job: put the ids in place, compute nothing."""
 

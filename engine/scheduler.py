@@ -95,7 +95,7 @@ class Scheduler:
         works = self._plan()
         if not works:
             self._drop_done()
-            return bool(self.jobs)
+            return any(not job.paused for job in self.jobs)
         batch = self._batch(works)
         began = time.perf_counter()
         try:

@@ -92,8 +92,12 @@ class Session:
         *,
         priority: Priority | None = None,
         cancel: CancelSignal | None = None,
+        ahead: int | None = None,
     ) -> Generation:
         """Continue the session; returns at once, iterate over the result for `Token`s.
+
+        `ahead`: stop computing while so many tokens have not been read (a spoken answer may be dropped any time, and
+        other work wants the processor); None computes to the end.
 
         The ids given out are part of the session.  The end-of-turn token is not: the template's closing fragment
         brings it.
@@ -105,9 +109,10 @@ class Session:
             self._engine.tokenizer.stop_ids,
             priority=priority,
             cancel=cancel,
+            ahead=ahead,
         )
         self._engine.worker.submit(job)
-        return Generation(job)
+        return Generation(job, self._engine.worker.nudge)
 
     # ---- the tentative tail -----------------------------------------------------------------------------------
 

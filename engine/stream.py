@@ -20,6 +20,11 @@ class Stream(Generic[T]):
         self._error: BaseException | None = None
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
 
+    @property
+    def backlog(self) -> int:
+        """Items nobody has taken yet."""
+        return len(self._items)
+
     def push(self, item: T) -> None:
         """Add an item; ignored once the stream has ended."""
         with self._condition:

@@ -60,6 +60,12 @@ class Worker:
             return run()
         return self.submit(Call(run, slot, snapshot)).result()
 
+    def nudge(self) -> None:
+        """Look at the jobs again: one may have been waiting for its reader, or been cancelled while it did."""
+        with self._lock:
+            if not self._stopped:
+                self._inbox.put(Call(lambda: None, None))
+
     def stop(self) -> None:
         """End all jobs with `SessionClosed` and the thread with them; a second call does nothing."""
         with self._lock:

@@ -23,6 +23,11 @@ from engine import Generation, Sampling, Session, Token
 from voices import Clause, ClauseSplitter, SpeechPiece, WordTiming, at_rate
 
 
+AHEAD = 10
+"""Tokens decoded beyond those that are being spoken: about a clause. More would take the processor from the voice, and
+from the ears when the user cuts in."""
+
+
 @dataclass(frozen=True)
 class SpokenPiece:
     """A stretch of an answer's sound: a whole clause, or a part of the first one.
@@ -158,7 +163,7 @@ class Reply:
         if self._only_opening:
             return None
         if self._generation is None:
-            self._generation = self.session.generate(self._sampling, cancel=self._cancelled)
+            self._generation = self.session.generate(self._sampling, cancel=self._cancelled, ahead=AHEAD)
             self._tokens = iter(self._generation)
         return next(self._tokens, None)
 
