@@ -22,7 +22,6 @@ from assistant.audio.resample import StreamResampler
 from engine import Generation, Sampling, Session, Token
 from voices import Clause, ClauseSplitter, SpeechPiece, WordTiming, at_rate
 
-
 AHEAD = 10
 """Tokens decoded beyond those that are being spoken: about a clause. More would take the processor from the voice, and
 from the ears when the user cuts in."""
