@@ -9,7 +9,9 @@ const MARKS = {
   hold: ["warn", "held"],
   resume: ["good", "goes on"],
   barge_in: ["bad", "you cut in"],
+  interjection: ["assistant", "it cuts in"],
   backchannel: ["warn", "uh-huh"],
+  listening_noise: ["assistant", "mm-hm"],
   error: ["bad", "error"],
 };
 
@@ -134,7 +136,7 @@ export class Timeline {
     c.setLineDash([]);
     // Two labels in one place are none: what matters more is written first.
     const taken = [];
-    for (const wanted of ["bad", "good", "warn"]) {
+    for (const wanted of ["bad", "assistant", "good", "warn"]) {
       for (const [at, tone, label] of seen) {
         const width = c.measureText(label).width + 6;
         const free = taken.every(([from, to]) => at + width < from || at > to);
