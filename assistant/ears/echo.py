@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.audio.resample import StreamResampler
+from assistant.ears.echo_path import EchoPath
 from assistant.ears.errors import EarsSettingsError
 from assistant.ears.vad import level_db
 
@@ -35,12 +36,6 @@ EXPANSION = 2.0
 """Residue goes down by so many more decibels for each one it is under that mark; a hard gate would make new onsets."""
 ECHO_DECAY_DB = 0.4
 """How fast the echo's level is forgotten, a frame."""
-WAY = SAMPLE_RATE * 4 // 10
-"""Longest way of a sound from here to the microphone (speaker's buffer, air, microphone's buffer)."""
-NO_ECHO_AFTER = 15
-"""Frames of sound without anything in the microphone (300 ms) that show there is no way from one to the other."""
-OVER_FLOOR_DB = 10.0
-"""An echo stands out of the background by this, or it does not matter."""
 
 
 class CancellerKind(Enum):
@@ -72,38 +67,6 @@ class NoCanceller:
         return microphone
 
 
-class EchoPath:
-    """Is there a way from the speaker to the microphone? With headphones there is none, and cancelling would only harm.
-
-    Told by frames in which the assistant has been sounding for the longest way's time while the microphone stays at its
-    background. Until told otherwise there is one.
-    """
-
-    def __init__(self) -> None:
-        self.there = True
-        self._sounding = 0
-        self._quiet_frames = 0
-        self._floor = -70.0
-
-    def far(self, loud: bool) -> None:
-        """A played frame."""
-        self._sounding = self._sounding + FRAME if loud else 0
-        if not loud:
-            self._quiet_frames = 0
-
-    def near(self, level_db: float) -> None:
-        """A frame of the microphone."""
-        if self._sounding == 0:
-            self._floor += 0.1 * (max(level_db, -75.0) - self._floor) if level_db < self._floor + 6.0 else 0.05
-        if self._sounding < WAY:
-            return
-        if level_db < self._floor + OVER_FLOOR_DB:
-            self._quiet_frames += 1
-            if self._quiet_frames >= NO_ECHO_AFTER:
-                self.there = False
-        else:
-            self._quiet_frames = 0
-
 class WebrtcCanceller:
     """WebRTC's third echo canceller: finds the delay itself and follows drift; about 0.25 ms a frame.
 
@@ -126,8 +89,9 @@ class WebrtcCanceller:
         """See `Canceller.far`."""
         loud = float(np.abs(played).max()) > AUDIBLE
         self._silent_for = 0 if loud else self._silent_for + FRAME
-        self.path.far(loud)
-        self._pending = np.concatenate([self._pending, self._resampler.push(played)])
+        sound = self._resampler.push(played)
+        self.path.far(sound, loud=loud)
+        self._pending = np.concatenate([self._pending, sound])
         while self._pending.size >= BLOCK:
             self._module.process_reverse_stream(self._block(self._pending[:BLOCK]))
             self._pending = self._pending[BLOCK:]
@@ -138,7 +102,7 @@ class WebrtcCanceller:
         for block in blocks:
             self._module.process_stream(block)
         level = level_db(microphone)
-        self.path.near(level)
+        self.path.near(microphone, level)
         if self._silent_for >= TAIL or not self.path.there:
             return microphone
         pcm = np.concatenate([np.frombuffer(block._data, np.int16) for block in blocks])
