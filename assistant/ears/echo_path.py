@@ -13,6 +13,8 @@ the room and the level, and another voice shows none.
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,8 @@ WINDOW = SAMPLE_RATE // 5
 """Sound of the microphone that is compared at a time (200 ms)."""
 EVERY = 5
 """Frames between two comparisons."""
+LOUD = 7
+"""Loud frames of a window's ten without which it says nothing: a single click has a peak everywhere."""
 ECHO_PEAK = 12.0
 """A peak so many times the rest is an echo."""
 NO_PEAK = 9.0
@@ -54,7 +58,9 @@ class EchoPath:
         """Samples for which the assistant has been sounding."""
         self._silent = WAY + WINDOW
         self._quiet_frames = 0
-        self._loud_frames = 0
+        self._loud: deque[bool] = deque([False] * (WINDOW // FRAME), WINDOW // FRAME)
+        self._since = 0
+        """Frames since the last comparison."""
         self._strange = 0
         """Windows in a row that held no echo."""
         self._echoed = False
@@ -75,11 +81,13 @@ class EchoPath:
         self._near = np.concatenate([self._near[FRAME:], microphone])
         if self._sounding == 0:
             self._floor += 0.1 * (max(level_db, -75.0) - self._floor) if level_db < self._floor + 6.0 else 0.05
-        if level_db >= self._floor + OVER_FLOOR_DB:
+        loud = level_db >= self._floor + OVER_FLOOR_DB
+        self._loud.append(loud)
+        self._since += 1
+        if loud:
             self._quiet_frames = 0
-            self._loud_frames += 1
-            if self._loud_frames >= EVERY and self._silent < WINDOW:
-                self._loud_frames = 0
+            if self._since >= EVERY and self._silent < WINDOW and sum(self._loud) >= LOUD:
+                self._since = 0
                 self._compare()
         elif self._sounding >= WAY:
             self._quiet_frames += 1

@@ -137,7 +137,7 @@ def score(run: Run) -> Scores:
             case Role.BARGE_IN:
                 scores.barges.append(_barge(cue, following, run, said, given))
             case Role.BACKCHANNEL | Role.NOISE:
-                _overlap(scores, cue, said, given)
+                _overlap(scores, cue, placed[index + 1 :], given)
     if not run.scenario.interjects:
         _words(scores, run)
     _tokens(scores, run)
@@ -226,17 +226,17 @@ def _heard_off(answer: Answer) -> int:
     return abs(len(remembered) - in_air)
 
 
-def _overlap(scores: Scores, cue: Placed, said: list[tuple[float, float]], given: list[Answer]) -> None:
+def _overlap(scores: Scores, cue: Placed, later: tuple[Placed, ...], given: list[Answer]) -> None:
     """A backchannel or a noise."""
     answer = _over(cue, given)
     if answer is None:
         if cue.role is Role.BACKCHANNEL:
             scores.notes.append(f"'{cue.text}' was not said over the assistant")
         return
-    stopped = answer.turn.interrupted and not answer.trace.whole
-    later = _end_of_sound(answer) - cue.end
-    # An answer that was broken off much later, by somebody else, did go on after this.
-    stopped = stopped and later < REACTION
+    end = _end_of_sound(answer)
+    # An answer that was broken off by somebody else, later, did go on after this.
+    excused = any(cue.end < other.onset < end + 0.5 for other in later)
+    stopped = not answer.trace.whole and not excused and end - cue.end < REACTION
     scores.went_on.append(not stopped and not answer.trace.jumps)
     if cue.role is Role.BACKCHANNEL:
         scores.backchannels.append(stopped)
