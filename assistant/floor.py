@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from assistant.endpoint import EndpointRules, Evidence, required_silence
+from assistant.endpoint import EndpointRules, Evidence, finishedness, required_silence
 from assistant.overlap import OverlapRules, Reaction, classify, same_words
 
 
@@ -54,6 +54,9 @@ class FloorRules:
     overlap: OverlapRules = OverlapRules()
     suspect_for: int = 6_400
     """How long a likely onset keeps a turn open while it becomes speech or fades (400 ms)."""
+    last_sound: int = 1_280
+    """The end of the last word that a transcript may have missed and still be answered, if its words are surely a whole
+    turn (80 ms): waiting for the next transcript costs 100 ms and more, and says the same."""
     reject_after: int = 9_600
     """Silence after which an utterance without accepted words is forgotten."""
 
@@ -404,7 +407,7 @@ def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
     if state.phase is not Phase.PAUSE or state.key is Key.DOWN or _suspect(state, event.t, rules):
         return state, ()
     silence = event.t - state.speech_end
-    if not _covered(state):
+    if not _covered(state) and not _nearly_covered(state, rules):
         # Without a transcript there is nothing to answer. A lost one (a crashed transcriber) must not leave both
         # sides waiting for ever.
         lost = silence > rules.endpoint.give_up
@@ -420,6 +423,14 @@ def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
         return state, ()
     commit = Action(Act.COMMIT, text, waited=silence, finished=state.finished)
     return _fresh(state, Phase.THINKING, committed=text), (commit,)
+
+
+def _nearly_covered(state: FloorState, rules: FloorRules) -> bool:
+    """Whether only the fading of the last word is missing from words that are surely a whole turn."""
+    if state.user_active or not state.text or state.text_until < state.speech_end - rules.last_sound:
+        return False
+    text = _join(state.held_text, state.text)
+    return finishedness(Evidence(text=text, finished=state.finished)) >= rules.endpoint.sure_above
 
 
 def _suspect(state: FloorState, t: int, rules: FloorRules) -> bool:

@@ -45,6 +45,8 @@ class ConversationSettings:
     speaking: SpeakingSettings = SpeakingSettings()
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
+    draft_silence: int = 960
+    """Samples of silence in which such an answer is begun at once (60 ms); else when two transcripts agree."""
     interjections: InterjectionRules = InterjectionRules()
     silence: SilenceRules = SilenceRules()
 
@@ -93,6 +95,8 @@ class Conversation:
         """Silences broken since the user last spoke."""
         self._transcribed_at = 0.0
         self._listening_to = ""
+        self._agreed = False
+        """The last two transcripts have the same words."""
         self._stable = ""
         """The part of the open utterance's words that is not expected to change."""
         self._next: Character | None = None
@@ -133,6 +137,7 @@ class Conversation:
             self._on_edge(edge)
         self.deliver()
         self._transcribe()
+        self._draft_if_likely()
         self._speak_out_of_turn()
         if self._t % REST_EVERY == 0:
             self._rest()
@@ -271,6 +276,7 @@ class Conversation:
             self._emit(EventType.PARTIAL, text=transcript.text, stable=transcript.stable)
         elif transcript.reason:
             self._emit(EventType.REJECTED, text=transcript.text, reason=transcript.reason)
+        self._agreed = transcript.accepted and same_words(transcript.text, self._state.text)
         self._step(floor.Transcribed(self._now(), transcript.text, transcript.until, transcript.accepted))
         self._follow()
         if self._turn is None and transcript.accepted:
@@ -305,7 +311,11 @@ class Conversation:
         if not state.text or self._turn is not None or state.phase not in (Phase.USER, Phase.PAUSE):
             return
         likely = state.finished is not None and state.finished >= self._settings.draft_above
-        if state.phase is Phase.PAUSE or likely:
+        # In the middle of a word, words that look finished mostly are not ("how many legs does a spider"): a draft
+        # then only takes the processor from the one that will be needed. Two transcripts that agree are a reason, or a
+        # breath.
+        settled = self._agreed or self._listener.silence >= self._settings.draft_silence
+        if state.phase is Phase.PAUSE or (likely and settled):
             self._speaking.answering.begin(Prompt(text))
 
     # --- answering --------------------------------------------------------------------------------------------

@@ -73,6 +73,11 @@ class Listener:
         """Whether an utterance is open or being transcribed."""
         return self._utterance is not None or self._working
 
+    @property
+    def silence(self) -> int:
+        """Samples since the last sound of speech; 0 in the middle of a word."""
+        return samples(self._edges.silence_ms)
+
     def push(self, frame: NDArray[np.float32]) -> list[Edge]:
         """Take 20 ms of sound; returns what became known about when the user speaks."""
         self._ring.push(frame)

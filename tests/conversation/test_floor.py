@@ -64,6 +64,15 @@ def test_a_finished_question_is_answered_after_about_200_ms() -> None:
     assert 2.7 * S <= commit[0] <= 2.73 * S
 
 
+def test_the_fading_of_the_last_word_is_not_waited_for() -> None:
+    """The transcript ends 60 ms before the speech does: answered if the words are whole, else the next one decides."""
+    for text, finished, answered in (("What time is it?", 0.95, True), ("I would like to", 0.05, False)):
+        state, _ = run([SpeechStarted(round(1.1 * S), S), Transcribed(round(2.0 * S), text, round(1.94 * S), True)])
+        events = [SpeechEnded(round(2.08 * S), 2 * S), Scored(round(2.1 * S), text, finished)]
+        state, acts = run(events + ticks(2.1, 2.9), state)
+        assert [act for _, act, _ in acts] == ([Act.COMMIT] if answered else [])
+
+
 @pytest.mark.parametrize("text", ["I would like to", "My number is five five five", "um", "So I was thinking,"])
 def test_unfinished_words_get_time(text: str) -> None:
     events = [*said(text, 1.0, 2.0), Scored(round(2.16 * S), text, 0.05)]
