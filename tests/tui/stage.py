@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.chat.chat import Means
 from assistant.floor import Phase
 from assistant.live import Status
-from assistant.persona import Persona, load_persona
+from assistant.persona import Persona, VoiceChoice
 from assistant.timeline.events import Event, EventType, Latency, Tokens, Turn
 from assistant.tui.app import ChatApp
 
@@ -26,7 +26,7 @@ class Stage:
     def __init__(self, means: Means | None = None) -> None:
         self.asked: list[str] = []
         self.session = NotedSession(self.asked)
-        self.persona: Persona = load_persona("default")
+        self.persona = Persona(name="default", system="Be brief.", voice=VoiceChoice(name="piper-joe"))
         self.devices = (None, None)
         self.names = "whisper-tiny.en, SmolLM2-135M-Instruct.Q4_1, en_US-joe-medium"
         self.means = means or Means()
