@@ -45,6 +45,8 @@ class ConversationSettings:
     speaking: SpeakingSettings = SpeakingSettings()
     draft_above: float = 0.5
     """Probability of a finished turn above which an answer is begun while the user may still be speaking."""
+    draft_anyway: int = 6_400
+    """Samples of silence after which even unfinished words get a draft (400 ms)."""
     draft_silence: int = 960
     """Samples of silence in which such an answer is begun at once (60 ms); else when two transcripts agree."""
     interjections: InterjectionRules = InterjectionRules()
@@ -313,9 +315,13 @@ class Conversation:
         likely = state.finished is not None and state.finished >= self._settings.draft_above
         # In the middle of a word, words that look finished mostly are not ("how many legs does a spider"): a draft
         # then only takes the processor from the one that will be needed. Two transcripts that agree are a reason, or a
-        # breath.
-        settled = self._agreed or self._listener.silence >= self._settings.draft_silence
-        if state.phase is Phase.PAUSE or (likely and settled):
+        # breath; and in a pause behind unfinished words there is time.
+        if state.phase is Phase.PAUSE:
+            unlikely = state.finished is not None and state.finished < self._settings.draft_above / 2
+            ready = not unlikely or self._now() - state.speech_end >= self._settings.draft_anyway
+        else:
+            ready = likely and (self._agreed or self._listener.silence >= self._settings.draft_silence)
+        if ready:
             self._speaking.answering.begin(Prompt(text))
 
     # --- answering --------------------------------------------------------------------------------------------
