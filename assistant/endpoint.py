@@ -98,7 +98,8 @@ def finishedness(evidence: Evidence) -> float:
         return 0.1 if evidence.finished is None else min(evidence.finished, 0.15)
     closed = text.endswith((".", "!", "?"))
     if evidence.finished is None:
-        return 0.85 if text.endswith("?") else 0.6 if closed else 0.3
+        # The engine's opinion is on its way and mostly decides: "Could you tell me?" is a question to the transcriber.
+        return 0.6 if text.endswith("?") else 0.5 if closed else 0.3
     # The engine scores the words with their punctuation taken off; a question mark is the transcriber's own evidence
     # (it heard the melody), a full stop is its habit.
     bonus = 0.15 if text.endswith("?") else 0.0 if closed else -0.2

@@ -87,6 +87,11 @@ class Answering:
             self._emit(EventType.DRAFT_DROPPED, text=answer.prompt.text)
             self.let_go(answer.draft)
 
+    def drop_unless(self, prompt: Prompt) -> None:
+        """Forget the current answer if it answers something else."""
+        if self.current is not None and not self.current.prompt.same(prompt):
+            self.drop()
+
     def let_go(self, draft: Draft) -> None:
         """Give a draft's session back."""
         draft.reply.cancel()

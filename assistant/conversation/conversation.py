@@ -295,6 +295,8 @@ class Conversation:
             return
         self._listening_to = text
         said = self._state.text
+        # A draft of other words would only keep the engine from judging these.
+        self._speaking.answering.drop_unless(Prompt(text))
 
         def listen() -> float | None:
             # A newer hypothesis is waiting behind this one: skip the stale words.

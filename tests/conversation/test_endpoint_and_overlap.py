@@ -38,6 +38,11 @@ def test_unfinished_turns_get_more_than_a_second(text: str, finished: float | No
     assert required_silence(Evidence(text, finished)) >= 1_200 * MS
 
 
+@pytest.mark.parametrize("text", ["Could you tell me?", "What is the capital of France?", "Tell me a joke."])
+def test_nothing_ends_quickly_before_the_engine_was_asked(text: str) -> None:
+    assert required_silence(Evidence(text, None)) >= 400 * MS
+
+
 @given(st.text(max_size=60), st.one_of(st.none(), st.floats(0, 1)), st.floats(0.5, 4))
 def test_the_wait_stays_within_its_rules(text: str, finished: float | None, patience: float) -> None:
     rules = EndpointRules(patience=patience)
