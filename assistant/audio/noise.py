@@ -67,9 +67,7 @@ def cough(level_db: float = -8.0, seed: int = 0, rate: int = SAMPLE_RATE) -> np.
     t = np.arange(round(0.5 * rate)) / rate
     burst = random.standard_normal(len(t)) * _envelope(t, 0.004, 0.09)
     pitch = 2 * np.pi * np.cumsum(180 - 120 * t) / rate
-    tail = (np.sign(np.sin(pitch)) * 0.4 + random.standard_normal(len(t)) * 0.5) * _envelope(
-        t - 0.14, 0.02, 0.1
-    )
+    tail = (np.sign(np.sin(pitch)) * 0.4 + random.standard_normal(len(t)) * 0.5) * _envelope(t - 0.14, 0.02, 0.1)
     return _at_peak(_smooth(burst + 0.6 * tail, 5), level_db)
 
 
@@ -77,9 +75,7 @@ def door(level_db: float = -8.0, seed: int = 0, rate: int = SAMPLE_RATE) -> np.n
     """0.6 s: a latch click, then a low thump that rings."""
     random = np.random.default_rng(seed)
     t = np.arange(round(0.6 * rate)) / rate
-    thump = (np.sin(2 * np.pi * 75 * t) + 0.5 * np.sin(2 * np.pi * 132 * t)) * _envelope(
-        t - 0.08, 0.003, 0.12
-    )
+    thump = (np.sin(2 * np.pi * 75 * t) + 0.5 * np.sin(2 * np.pi * 132 * t)) * _envelope(t - 0.08, 0.003, 0.12)
     rattle = _smooth(random.standard_normal(len(t)), 9) * _envelope(t - 0.08, 0.002, 0.05)
     out = thump + 0.8 * rattle
     _add(out, 0.5 * _click(random, rate), 0.02, rate)
@@ -89,9 +85,7 @@ def door(level_db: float = -8.0, seed: int = 0, rate: int = SAMPLE_RATE) -> np.n
 def office(seconds: float, level_db: float = -34.0, seed: int = 0, rate: int = SAMPLE_RATE) -> np.ndarray:
     """Ventilation, hum, distant typing and now and then a thump: a room with nobody speaking."""
     random = np.random.default_rng(seed)
-    out = (
-        pink(seconds, -20, seed, rate) + hum(seconds, -32, rate=rate) + keyboard(seconds, -16, seed + 1, rate)
-    )
+    out = pink(seconds, -20, seed, rate) + hum(seconds, -32, rate=rate) + keyboard(seconds, -16, seed + 1, rate)
     for at in np.arange(2.0, seconds - 1, 4.0):
         _add(out, 0.15 * door(0, int(random.integers(1 << 30)), rate), float(at), rate)
     return _at_rms(out, level_db)

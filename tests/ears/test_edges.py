@@ -208,6 +208,7 @@ class Decaying:
     """A detector that is sure during the voice and takes its time to let go."""
 
     chunk = FRAME
+    _last = 0.0
 
     def probability(self, chunk: np.ndarray) -> float:
         loud = float(np.abs(chunk).max()) > 0.01
