@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assistant.bench.others import Others
 from assistant.build import Parts, load
 from assistant.errors import CrosstalkError, ExitCode
 from assistant.persona import load_persona
@@ -87,6 +88,9 @@ def measure(parts: Parts, scenarios: Sequence[Scenario], bench: VoiceBench) -> d
     result["passed"] = sum(row["passed"] for row in rows if not row["skipped"])
     result["runs"] = sum(row["runs"] for row in rows)
     result["clock"] = bench.clock.value
+    busy = [run["cores_used_by_others"] for row in rows for run in row["results"]]
+    known = [cores for cores in busy if cores is not None]
+    result["cores_used_by_others"] = round(statistics.mean(known), 2) if known else None
     result["scenarios"] = rows
     return result
 
@@ -100,6 +104,7 @@ def _row(
     for number in range(bench.repeat):
         name = scenario.name if bench.repeat == 1 else f"{scenario.name}.{number}"
         files = files_in(bench.out, name)
+        others = Others()
         try:
             one = run_scenario(parts, scenario, speakers, bench.clock, files)
         except MissingVoice as error:
@@ -107,7 +112,8 @@ def _row(
             break
         scores = score(one)
         results.append(scores)
-        runs.append({"timeline": str(files.timeline), "failures": failures(one, scores), **record(scores)})
+        beside = {"cores_used_by_others": others.cores()}
+        runs.append({"timeline": str(files.timeline), "failures": failures(one, scores), **record(scores), **beside})
     row = {
         "name": scenario.name,
         "runs": len(runs),
@@ -134,6 +140,7 @@ def show(result: dict[str, Any]) -> None:
     to_voice, barge, room = result["voice_to_voice_ms"], result["barge_in"], result["open_speaker"]
     cases = result["cases"]
     print(f"scenarios as wished       {result['passed']} of {result['runs']}")
+    print(f"others kept busy          {result['cores_used_by_others']} cores")
     print(f"voice to voice            P50 {to_voice['p50']} ms, P90 {to_voice['p90']} ms, n {to_voice['n']}")
     print(f"turns taken               {result['turn_tor']} of {cases['turns']}")
     print(f"pauses taken for ends     {result['pause_tor']} of {cases['pauses']}")
