@@ -30,10 +30,12 @@ class CompactionPolicy:
 
     start_at   fill level at which a copy is prepared
     keep       how much of the context recent turns may take in the copy
+    urgent_at  fill level from which a ready copy is swapped even if the last turn must be computed for it on the spot
     """
 
     start_at: float = 0.6
     keep: float = 0.3
+    urgent_at: float = 0.85
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ class Compactor:
         if len(copy) > common - self._shift:
             copy.truncate(common - self._shift)  # a barge-in took the end of the last reply back
         missing = ids[common:]
-        if len(missing) > _AT_ONCE:
+        urgent = len(ids) > self.policy.urgent_at * self.engine.context
+        if len(missing) > _AT_ONCE and not urgent:
             self._source = ids
             self._run(lambda: self._catch_up(copy, missing))
             return None

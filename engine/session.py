@@ -32,6 +32,11 @@ class Session:
         self._engine = engine
         self._slot = slot
 
+    @property
+    def slot(self) -> Slot:
+        """The worker's side of the session, for code that makes its own jobs."""
+        return self._slot
+
     # ---- looking ----------------------------------------------------------------------------------------------
 
     @property

@@ -86,6 +86,23 @@ def parallel(
     print_json(result) if as_json else parallel_bench.show(result)
 
 
+@bench.command()
+def seeds(
+    model: str = typer.Option("smollm2-135m", help="A model of the catalogue, or a GGUF file."),
+    threads: int = typer.Option(1, min=1, help="CPU threads."),
+    as_json: bool = JSON,
+) -> None:
+    """The four discussions this project grew from: shared pages, prompt cache, rolling buffer, parallel decode."""
+    from assistant.cli.console import print_json
+    from engine import EngineSettings
+    from engine.bench import seeds as rows
+
+    result = rows.run_seeds(
+        _model_file(model), EngineSettings(threads=threads), lambda what: typer.echo(what, err=True)
+    )
+    print_json(result.as_json()) if as_json else typer.echo("\n".join(rows.lines(result)))
+
+
 def _model_file(model: str) -> Path:
     """The file of a catalogue name, pulled if need be, or the path itself."""
     from assistant.cli.console import download_progress

@@ -289,6 +289,11 @@ class KVStore:
         for pool in self.pools:
             pool.touch()
 
+    def reset_peaks(self) -> None:
+        """Begin counting `PagePool.peak_held` anew."""
+        for pool in self.pools:
+            pool.peak_held = pool.held
+
     def _held(self, g: int, seq: Sequence, block: int) -> bool:
         return 0 <= block < len(seq.tables[g]) and seq.tables[g][block] != ABSENT
 
