@@ -232,7 +232,7 @@ def attend(
             "BLOCK_M": items.tile, "BLOCK_N": key_block(shape.split),
             "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
         },
-        num_warps=8 if width > 128 else 4,
+        num_warps=8 if width > 128 or items.tile * width >= 64 * 128 else 4,
         # Wide heads of 8-bit pages need the registers of the second stage for unpacking.
         num_stages=1 if shape.quant and width > 128 and items.tile > 16 else 2,
         max_registers=255 if width > 128 else None,

@@ -1,6 +1,6 @@
 """What a real model would start on a card, found without one: whole steps recorded over tensors without storage.
 
-`python -m kernels.gpu.recorded [--json] [--quick] [--target 80 ...] [--model NAME ...]` compiles each distinct kernel
+`python -m kernels.gpu.recorded [--json] [--quick] [--target 80 ...] [--model NAME ...] [--only PATTERN]` compiles each distinct kernel
 and prints registers, shared memory and spills.
 """
 
@@ -132,18 +132,11 @@ def source_of(launch: Launch) -> ASTSource:
 
 
 def distinct(launches: list[Launch]) -> dict[tuple, Launch]:
-    """One launch for each specialisation."""
+    """One launch for each set of constants and pointer types (not for each integer that happens to be 1 or a 16th)."""
     found: dict[tuple, Launch] = {}
     for launch in launches:
-        source = source_of(launch)
-        key = (
-            launch.kernel.__name__,
-            tuple(source.signature.items()),
-            tuple(source.constants.items()),
-            str(source.attrs),
-            launch.num_warps,
-            launch.num_stages,
-        )
+        types = tuple(str(value.dtype) for value in launch.args.values() if isinstance(value, torch.Tensor))
+        key = (launch.kernel.__name__, tuple(launch.constants.items()), types, tuple(launch.options.items()))
         found.setdefault(key, launch)
     return found
 
@@ -179,16 +172,19 @@ def _tool() -> str:
     return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump")
 
 
-def table(models: list[str], targets: list[int], quick: bool) -> Iterator[Compiled]:
-    """Compile everything that the models start; with `quick` one specialisation of each kernel and tile."""
+def table(models: list[str], targets: list[int], quick: bool, only: str = "") -> Iterator[Compiled]:
+    """Compile what the models start; with `quick` one specialisation of each kernel and tile.
+
+    All models in bf16 over bf16 pages and in 4 bits over int8 pages, the first also in 8 bits over fp16 pages.
+    """
     seen: set[tuple] = set()
     for name in models:
         shape = PRESETS[name]
         variants = [(Format.BF16, "bfloat16"), (Format.GROUPED4, "int8"), (Format.GROUPED8, "float16")]
-        for form, cache_dtype in variants:
+        for form, cache_dtype in variants if name == models[0] else variants[:2]:
             for key, launch in distinct(record(shape, form, cache_dtype)).items():
                 short = (launch.kernel.__name__, *(launch.constants.get(c) for c in ("BLOCK_M", "PARTIAL", "SORTED", "QUANT")))
-                if (short if quick else key) in seen:
+                if (short if quick else key) in seen or not re.match(only, launch.kernel.__name__):
                     continue
                 seen.add(short if quick else key)
                 for target in targets:
@@ -205,13 +201,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one specialisation of each kernel and tile")
     parser.add_argument("--target", type=int, action="append", help="80, 90 (default both)")
     parser.add_argument("--model", action="append", choices=sorted(PRESETS), help="default all")
+    parser.add_argument("--only", default="", help="kernels whose names begin with this regular expression")
     options = parser.parse_args()
     if interpreted(sys.modules["kernels.gpu.rowops"].gate_kernel):
         parser.error("unset TRITON_INTERPRET: interpreted kernels cannot be compiled")
     if not options.json:
         print("| target | kernel | model | shape | warps | registers | shared bytes | spills |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for row in table(options.model or list(PRESETS), options.target or [80, 90], options.quick):
+    for row in table(options.model or list(PRESETS), options.target or [80, 90], options.quick, options.only):
         if options.json:
             print(json.dumps(asdict(row)), flush=True)
         else:
