@@ -144,7 +144,8 @@ class Scheduler:
                 if self._reserve(work):
                     budget -= work.end - work.seq.filled
                     works.append(work)
-        return works
+        # To make room for a later work its own job, or another's, may have been ended: its pages are gone.
+        return [work for work in works if not work.job.done]
 
     def _wants_many(self, job: Job) -> bool:
         return len(job.seq.ids) - job.seq.filled != 1

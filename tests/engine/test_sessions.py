@@ -400,3 +400,20 @@ def test_ring_and_masked_full_cache_agree_at_every_position(windows):
         assert np.array_equal(a.last_logits(), b.last_logits())
     ring.close()
     full.close()
+
+
+def test_a_job_that_runs_out_of_pages_half_planned_leaves_no_work_behind(make):
+    """Three suffixes, two free pages: the third finds none, the job ends, and the two planned before must not run.
+
+    Found by the fuzz test, which saw the worker stop.
+    """
+    engine = make(page_size=256, memory_bytes=int(512 * 64 * 2 * 1.5), prefill_chunk=2, max_rows=16)
+    first, second = engine.new_session([3]), engine.new_session([3])
+    for session in (first, second):
+        try:
+            assert len(session.score([[3], [3], [3]], keep_last=True)) == 3
+        except OutOfPages:
+            pass
+        engine.check()
+    first.close()
+    assert len(second.score([[3]])) == 1
