@@ -14,7 +14,9 @@ from typing import Any
 from assistant.calibrations import calibration_of
 from assistant.conversation.conversation import Character, Conversation, ConversationSettings
 from assistant.conversation.dialogue import Dialogue
+from assistant.conversation.heads import Heads
 from assistant.conversation.interjecting import Scorer
+from assistant.conversation.keeping import Kept
 from assistant.conversation.listener import Listener
 from assistant.conversation.reply import Mouth
 from assistant.conversation.workers import Workers
@@ -26,7 +28,8 @@ from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
 from assistant.endpoint import Calibration
 from assistant.mouth import PersonaMouth, SilentMouth
-from assistant.persona import Persona
+from assistant.personas import Interruptibility, Persona
+from assistant.personas.language import load_language
 from assistant.player import Output
 from assistant.timeline.events import Event, Turn
 from assistant.timeline.record import Models
@@ -67,9 +70,12 @@ class Parts:
     voice: Voice
     names: Models
     settings: AssistantSettings
+    heads: Heads
+    """Prompts of the personas that have spoken."""
 
     def close(self) -> None:
         """Stop the engine's worker."""
+        self.heads.close()
         self.engine.close()
 
 
@@ -101,7 +107,8 @@ def load(paths: ModelPaths, settings: AssistantSettings, step: Callable[[str], N
             voice=paths.voice.stem,
             vad=settings.vad.kind.value,
         )
-        return Parts(engine.result(), transcriber.result(), voice.result(), names, _calibrated(settings, paths.llm))
+        chosen, heads = _calibrated(settings, paths.llm), Heads(engine.result())
+        return Parts(engine.result(), transcriber.result(), voice.result(), names, chosen, heads)
 
 
 def _calibrated(settings: AssistantSettings, llm: Path) -> AssistantSettings:
@@ -122,12 +129,14 @@ def converse(
     *,
     silent: bool = False,
     scorer: Scorer | None = None,
+    kept: Kept | None = None,
 ) -> Conversation:
-    """A new conversation on loaded models. Prefills the persona's prompt. `silent`: answers are text only."""
+    """A new conversation on loaded models, or one that goes on with a `kept` past. Prefills the persona's prompt.
+    `silent`: answers are text only."""
     settings = parts.settings
     canceller = make_canceller(settings.echo_canceller)
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate, canceller)
-    dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock)
+    dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock, kept, parts.heads)
     manners = _manners(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, manners, output, scorer)
 
@@ -138,15 +147,32 @@ def character(parts: Parts, persona: Persona, *, silent: bool = False) -> Charac
 
 
 def _mouth(parts: Parts, persona: Persona, *, silent: bool) -> Mouth:
-    return SilentMouth() if silent else PersonaMouth(parts.voice, persona.voice)
+    if silent:
+        return SilentMouth()
+    noises = load_language(persona.language).noises if persona.backchannels else ()
+    return PersonaMouth(parts.voice, persona.voice, (*persona.phrases, *noises))
+
+
+_OVERLAPS: dict[Interruptibility, dict[str, int]] = {
+    Interruptibility.EASY: {"decide_after": 4_000, "hold_after": 3_200},
+    Interruptibility.NORMAL: {},
+    Interruptibility.HARD: {"min_words": 3, "decide_after": 16_000, "hold_after": 9_600},
+}
+"""What interruptibility changes in `OverlapRules`. "stop" and its like stop every character at once."""
 
 
 def _manners(settings: ConversationSettings, persona: Persona) -> ConversationSettings:
-    """`settings` with the persona's patience, reasons to cut in and words for a long silence."""
-    endpoint = replace(settings.floor.endpoint, patience=settings.floor.endpoint.patience * persona.patience)
+    """`settings` with the persona's patience, ways with interruptions, reasons to cut in and words for a silence."""
+    language = load_language(persona.language)
+    rules = settings.floor
+    changes: dict[str, Any] = dict(_OVERLAPS[persona.interruptibility])
     return replace(
         settings,
-        floor=replace(settings.floor, endpoint=endpoint),
-        interjections=persona.interjections.rules(persona.listening_noises),
+        floor=replace(
+            rules,
+            endpoint=replace(rules.endpoint, patience=rules.endpoint.patience * persona.patience),
+            overlap=replace(language.overlap(rules.overlap), **changes),
+        ),
+        interjections=persona.interjections.rules(language.noises if persona.backchannels else ()),
         silence=settings.silence if persona.silence is None else persona.silence.rules(),
     )

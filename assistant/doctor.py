@@ -21,7 +21,7 @@ from assistant.audio.constants import FRAME, SAMPLE_RATE
 
 if TYPE_CHECKING:
     from assistant.models import Model
-    from assistant.persona import Persona
+    from assistant.personas import Persona
     from assistant.settings import Settings
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
@@ -148,7 +148,7 @@ def _sound_devices() -> tuple[State, str, str]:
 
 
 def _settings(overrides: Sequence[str], found: list[Patient]) -> tuple[State, str, str]:
-    from assistant.persona import load_persona
+    from assistant.personas import load_persona
     from assistant.settings import parse_settings
     from assistant.settings.tree import settings_file
 

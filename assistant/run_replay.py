@@ -22,7 +22,7 @@ from assistant.cli.console import print_json
 from assistant.cli.show import Lines
 from assistant.conversation.workers import InlineWorkers, ThreadWorkers
 from assistant.errors import CrosstalkError, ExitCode
-from assistant.persona import Persona, load_persona
+from assistant.personas import Persona, load_persona
 from assistant.recorder import Recorder
 from assistant.replay import ClockKind, VirtualClock, WallClock, replay
 from assistant.scenarios.expect import failures

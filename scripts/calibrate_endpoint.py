@@ -21,7 +21,7 @@ from assistant.calibrations import calibration_file, calibration_of
 from assistant.conversation.dialogue import Dialogue
 from assistant.endpoint import Calibration, EndpointRules, Evidence, calibrated, required_silence
 from assistant.models import find_model
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from engine import Engine, EngineSettings
 
 EXAMPLES = Path(__file__).parent / "endpoint_requests.yaml"

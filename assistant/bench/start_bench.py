@@ -14,7 +14,7 @@ _CHILD = """
 import json, resource, sys
 from assistant.build import converse, load
 from assistant.conversation.workers import ThreadWorkers
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.replay import WallClock
 from assistant.settings import default_paths, parse_settings
 import numpy as np, time

@@ -12,7 +12,7 @@ from typing import Any
 from assistant.bench.others import Others
 from assistant.build import Parts, load
 from assistant.errors import CrosstalkError, ExitCode
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.replay import ClockKind
 from assistant.scenarios.expect import failures
 from assistant.scenarios.format import Scenario, load_folder

@@ -10,7 +10,7 @@ from assistant.chat.desks import QuietDesk, SpeakerDesk
 from assistant.conversation.conversation import Conversation
 from assistant.desk import Desk
 from assistant.live import FrontEnd, LiveSession, Wiring
-from assistant.persona import Persona, load_persona
+from assistant.personas import Persona, load_persona
 from assistant.timeline.events import EventType
 
 Device = str | int | None

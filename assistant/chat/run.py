@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assistant.build import load
 from assistant.chat.chat import Chat, Means
 from assistant.chat.plain import run_plain
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.settings import default_paths, parse_settings
 
 

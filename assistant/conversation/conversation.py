@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.interjection import InterjectionRules, Reason, SilenceRules
 from assistant.overlap import same_words
-from assistant.persona import Persona
+from assistant.personas import Persona
 from assistant.player import Output
 from assistant.timeline.events import Event, EventType, Turn
 from engine.compaction import Compacted
@@ -174,6 +175,18 @@ class Conversation:
         """Another character speaks from the next turn on; what was said stays."""
         self._next = character
         self._change_character()
+
+    def save(self, folder: Path, saved: Callable[[int | Exception], None]) -> None:
+        """Write what was said into `folder`, behind the work that is under way. `saved` gets the tokens or the error,
+        on the MIND lane."""
+
+        def write() -> None:
+            try:
+                saved(self._dialogue.save(folder))
+            except Exception as error:  # noqa: BLE001 - a full disk must not cost the answer being given
+                saved(error)
+
+        self._workers.submit(Lane.MIND, write, lambda _: None)
 
     def close(self) -> None:
         """End here: an answer in the middle is cut where it was heard."""

@@ -12,18 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from assistant.audio.constants import PLAYBACK_RATE
 from assistant.audio.resample import resample
+from assistant.conversation.heads import Heads
+from assistant.conversation.keeping import Kept, save_kept
 from assistant.conversation.reply import Mouth, Reply
+from assistant.conversation.thoughts import BEGIN, END, ROOM, Thoughts
 from assistant.conversation.turns import Prompt
 from assistant.interjection import Reason
-from assistant.persona import Persona
+from assistant.personas import Persona
+from assistant.personas.context import Context
 from assistant.timeline.events import Tokens
-from engine import Engine, Session, Token
+from engine import Engine, Sampling, Session, Token
 from engine.compaction import Compacted, Compactor
+from engine.text.template import ChatFragments
 from voices import Clause, ClauseSplitter
 
 
@@ -31,9 +37,11 @@ from voices import Clause, ClauseSplitter
 class Draft:
     """An answer to `text` that is being made, and what its prompt cost."""
 
-    text: str
+    prompt: Prompt
     reply: Reply
     tokens: Tokens
+    note: str = ""
+    """What the model was told of the moment, for this answer only."""
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
@@ -49,15 +57,22 @@ class Dialogue:
     """The conversation's memory on one engine, for one persona."""
 
     def __init__(
-        self, engine: Engine, persona: Persona, mouth: Mouth, clock: Callable[[], float]
+        self,
+        engine: Engine,
+        persona: Persona,
+        mouth: Mouth,
+        clock: Callable[[], float],
+        kept: Kept | None = None,
+        heads: Heads | None = None,
     ) -> None:
+        """`kept`: a past to go on with; nothing of it is computed again unless the persona's prompt has changed.
+        `heads`: the prompts that are known already, shared with other conversations."""
         self._engine = engine
-        self._persona = persona
-        self._mouth = mouth
         self._clock = clock
-        self._template = engine.template
+        self._own_heads = Heads(engine) if heads is None else None
+        self._heads: Heads = heads or self._own_heads  # type: ignore[assignment]
+        self._take_on(persona, mouth)
         self._done_ids = done_ids(engine)
-        self.base = engine.new_session()
         self._tail: Session | None = None
         self._drafts: dict[int, Session] = {}
         """Sessions of answers that are neither settled nor dropped."""
@@ -66,8 +81,34 @@ class Dialogue:
         self._after_system = not persona.examples
         """Whether the next user turn follows the system prompt directly: some templates join the two."""
         self._head = self._head_ids()
-        self.base.append(self._head)
-        self._compactor = Compactor(engine, self.base, len(self._head))
+        if kept is None:
+            self.base = self._heads.fork(self._head)
+            self._compactor = Compactor(engine, self.base, len(self._head))
+        else:
+            self._go_on_with(kept)
+
+    def _take_on(self, persona: Persona, mouth: Mouth) -> None:
+        self._persona, self._mouth = persona, mouth
+        self._template = self._engine.template
+        if persona.thinking:
+            self._template = ChatFragments(self._engine.tokenizer, self._template.source, thinking=True)
+        self._context = Context(persona.context, persona.language)
+        self._note = ""
+        """What is true during the open turn: taken when it begins, told before its words, forgotten with it."""
+
+    def _go_on_with(self, kept: Kept) -> None:
+        head, self._head = self._head, kept.session.ids[: kept.head]
+        self.base = kept.session
+        self._after_system = kept.after_system
+        self._compactor = Compactor(self._engine, self.base, len(self._head))
+        self._compactor.turns = list(kept.turns)
+        if self._head != head:
+            self.switch(self._persona, self._mouth)
+
+    def save(self, folder: Path) -> int:
+        """Write the agreed past to `folder`, for `load_kept`; returns its tokens. SavedSessionError."""
+        turns = tuple(at for at in self._compactor.turns if at <= len(self.base))
+        return save_kept(Kept(self.base, len(self._head), turns, self._after_system), folder)
 
     def _head_ids(self) -> list[int]:
         ids = self._template.system(self._persona.system)
@@ -83,13 +124,13 @@ class Dialogue:
         another head now and is computed again.
         """
         past = self.base.ids[len(self._head) :]
-        self._persona, self._mouth = persona, mouth
+        self._take_on(persona, mouth)
         # The past keeps the fragments it was made of: with turns in it, a system prompt is not what comes before.
         self._after_system = not persona.examples and not past
         before = len(self._head)
         self._head = self._head_ids()
-        base = self._engine.new_session()
-        base.append(self._head + list(past))
+        base = self._heads.fork(self._head)
+        base.append(past)
         self.forget_tail()
         self._compactor.close()
         turns = [at - before + len(self._head) for at in self._compactor.turns]
@@ -105,6 +146,7 @@ class Dialogue:
         """
         if self._tail is not None or self._drafts:
             return None
+        self._mouth.rehearse()
         done = self._compactor.between_turns()
         if at_once and done is None:
             self._compactor.wait()
@@ -123,7 +165,9 @@ class Dialogue:
         is the evidence (DESIGN, Measured: AUC 0.996 for SmolLM2-135M).
         """
         bare = text.strip().rstrip(".!?…,;: ")
-        ids = self._template.user_open(after_system=self._after_system) + self._engine.tokenizer.encode(bare)
+        self._take_note()
+        opened = self._template.user_open(after_system=self._after_system)
+        ids = opened + self._engine.tokenizer.encode(_noted(self._note, bare))
         if self._tail is None:
             self._tail = self.base.fork()
         self._retarget(self._tail, ids)
@@ -139,7 +183,8 @@ class Dialogue:
         assert self._tail is not None
         close = self._template.user_close_and_assistant_open()
         suffixes = [close + self._engine.tokenizer.encode(reason.say) for reason in reasons]
-        neutral = self._template.user_open(after_system=self._after_system) + self._engine.tokenizer.encode("Well, I")
+        opened = self._template.user_open(after_system=self._after_system)
+        neutral = opened + self._engine.tokenizer.encode(_noted(self._note, "Well, I"))
         here = self._tail.score(suffixes)
         there = self.base.score([neutral + suffix for suffix in suffixes])
         return {
@@ -150,8 +195,9 @@ class Dialogue:
 
     def sound_of(self, text: str) -> np.ndarray:
         """`text` in the persona's voice, float32 at `PLAYBACK_RATE`; no part of the conversation."""
-        pieces = [piece.pcm for piece in self._mouth.stream(Clause(text, 0), quickly=False)]
-        sound = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+        mouth = self._mouth.fresh()
+        pieces = [piece.pcm for piece in mouth.stream(Clause(text, 0), quickly=False)]
+        sound = np.concatenate([*pieces, mouth.tail()])
         return resample(sound, self._mouth.sample_rate, PLAYBACK_RATE)
 
     def _retarget(self, session: Session, ids: Sequence[int]) -> tuple[int, int, int]:
@@ -168,7 +214,9 @@ class Dialogue:
 
     def draft(self, prompt: Prompt) -> Draft:
         """Start answering `prompt` on a fork; nothing else is changed."""
-        ids = self._prompt_ids(prompt)
+        self._take_note()
+        note = self._note if prompt.text else ""
+        ids = self._prompt_ids(prompt, note)
         source = self._tail if self._tail is not None and prompt.text else self.base
         session = source.fork()
         forwarded, referenced, copied = self._retarget(session, ids)
@@ -183,19 +231,34 @@ class Dialogue:
         self._drafts[id(session)] = session
         reply = Reply(
             session,
-            self._persona.engine_sampling(),
+            self._sampling(),
             self._mouth,
             ClauseSplitter(),
             self._clock,
             self._persona.answer_sentences,
             self._say_first(session, prompt.opening),
             prompt.only_opening,
+            self._thoughts() if not prompt.opening else None,
         )
-        return Draft(prompt.text, reply, tokens)
+        return Draft(prompt, reply, tokens, note)
 
-    def _prompt_ids(self, prompt: Prompt) -> list[int]:
+    def _take_note(self) -> None:
+        if self._tail is None and not self._drafts:
+            self._note = self._context.note()
+
+    def _sampling(self) -> Sampling:
+        sampling = self._persona.engine_sampling()
+        return replace(sampling, max_tokens=sampling.max_tokens + ROOM) if self._persona.thinking else sampling
+
+    def _thoughts(self) -> Thoughts | None:
+        if not self._persona.thinking:
+            return None
+        opened = self._template.text.thinking
+        return Thoughts(begun=BEGIN in opened and END not in opened)
+
+    def _prompt_ids(self, prompt: Prompt, note: str) -> list[int]:
         if prompt.text:
-            return self._template.user(prompt.text, after_system=self._after_system)
+            return self._template.user(_noted(note, prompt.text), after_system=self._after_system)
         # The assistant speaks first: its turn opens behind what ended the turn before. A template that cannot do that
         # (it closes a user's turn differently) gets a greeting to answer.
         opened, closed = self._template.user_close_and_assistant_open(), self._template.assistant_close()
@@ -227,17 +290,37 @@ class Dialogue:
         reply.cancel()
         reply.end_decoding()
         generated = reply.generated
-        kept = reply.tokens_of(heard)
-        reply.session.truncate(reply.prompt_length + kept)
-        reply.session.append(self._template.assistant_close())
+        begin = reply.prompt_length + reply.hidden
+        end = begin + reply.tokens_of(heard)
+        rewritten = 0
+        if draft.note or reply.hidden:
+            rewritten = self._rewrite(draft, reply.session.ids[begin:end])
+        else:
+            reply.session.truncate(end)
+            reply.session.append(self._template.assistant_close())
         self._drafts.pop(id(reply.session), None)
         self.forget_tail()
         self._compactor.turn_started()
         self.base.close()
         self.base = self._compactor.session = reply.session
         self._after_system = False
+        tokens = replace(draft.tokens, discarded=self._discarded) if rewritten else draft.tokens
         self._discarded = 0
-        return replace(draft.tokens, context=len(self.base), generated=generated)
+        return replace(tokens, context=len(self.base), generated=generated, rewritten=rewritten)
+
+    def _rewrite(self, draft: Draft, answer: Sequence[int]) -> int:
+        """Leave what was true for this turn only, and thoughts, out of the past: words and answer are computed again
+        without them, while nobody waits. Returns how many tokens that took."""
+        session, start = draft.reply.session, len(self.base)
+        ids = self._prompt_ids(draft.prompt, "")
+        if opened := self._template.text.thinking if draft.reply.hidden else "":
+            ids = ids[: len(ids) - len(self._engine.tokenizer.encode(opened, special=True))]
+        ids = [*ids, *answer, *self._template.assistant_close()]
+        held = session.ids[start:]
+        keep = common_prefix(held, ids)
+        self._discarded += len(held) - keep
+        session.truncate(start + keep)
+        return session.append(ids[keep:]).forwarded
 
     def forget_tail(self) -> None:
         """The user's open turn is over or was nothing."""
@@ -253,6 +336,12 @@ class Dialogue:
             session.close()
         self._drafts.clear()
         self.base.close()
+        if self._own_heads is not None:
+            self._own_heads.close()
+
+
+def _noted(note: str, words: str) -> str:
+    return f"{note} {words}" if note else words
 
 
 def _mean_tail(logprobs: Sequence[float] | np.ndarray, size: int) -> float:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assistant.audio.constants import PLAYBACK_RATE
-from assistant.audio.resample import StreamResampler
+from assistant.audio.resample import StreamResampler, resample
+from assistant.conversation.thoughts import Thoughts
 from engine import Generation, Sampling, Session, Token
 from voices import Clause, ClauseSplitter, SpeechPiece, WordTiming, at_rate
 
@@ -66,8 +67,17 @@ class Mouth(Protocol):
 
     sample_rate: int
 
+    def fresh(self) -> Mouth:
+        """The same voice for another answer: what rings on in one is not heard in the other."""
+
     def stream(self, clause: Clause, *, quickly: bool) -> Iterator[SpeechPiece]:
         """The clause's sound in stretches; `quickly`: a short first one, for the answer's beginning."""
+
+    def tail(self) -> NDArray[np.float32]:
+        """What still rings when the answer is over, possibly nothing."""
+
+    def rehearse(self) -> bool:
+        """Make the next fixed phrase ready; False if all are."""
 
 
 class Reply:
@@ -84,16 +94,17 @@ class Reply:
         sentences: int = 0,
         opening: Sequence[Token] = (),
         only_opening: bool = False,
+        thoughts: Thoughts | None = None,
     ) -> None:
         """`sentences`: how many the answer may have; 0 leaves it to the model. `opening`: tokens the session already
-        ends with, which are the answer's beginning, or all of it."""
+        ends with, which are the answer's beginning, or all of it. `thoughts`: the model may think first."""
         self.session = session
         self.prompt_length = len(session) - len(opening)
         self._opening: deque[Token] = deque(opening)
         self._only_opening = only_opening
         self._cancelled = threading.Event()
         self._sampling = sampling
-        self._mouth = mouth
+        self._mouth = mouth.fresh()
         self._pieces: Iterator[SpokenPiece] = iter(())
         self._samples = 0
         """Length of the sound made so far, at `PLAYBACK_RATE`."""
@@ -107,6 +118,10 @@ class Reply:
         self._token_ends: list[int] = []
         """Length of the text after each generated token."""
         self._decoded = False
+        self._rung = False
+        self._thoughts = thoughts
+        self.hidden = 0
+        """Tokens before the answer that are not part of it: thoughts."""
         self._first_token: float | None = None
         self._first_clause: float | None = None
         self._first_sound: float | None = None
@@ -114,7 +129,7 @@ class Reply:
     @property
     def generated(self) -> int:
         """Tokens decoded so far."""
-        return len(self._token_ends)
+        return self.hidden + len(self._token_ends)
 
     def cancel(self) -> None:
         """Stop within one decode step; later steps bring nothing."""
@@ -127,9 +142,13 @@ class Reply:
             piece = next(self._pieces, None)
             if piece is None:
                 clause = self._next_clause()
-                if clause is None:
+                if clause is not None:
+                    self._pieces = self._spoken(clause)
+                elif self._rung:
                     break
-                self._pieces = self._spoken(clause)
+                else:
+                    self._rung = True
+                    self._pieces = self._ringing()
         finished = self._cancelled.is_set() or piece is None
         marks = Marks(self._first_token, self._first_clause, self._first_sound)
         return ReplyStep(piece, self._text, finished, marks)
@@ -148,13 +167,19 @@ class Reply:
         if token is None:
             self._decoded = True
             if not self._cancelled.is_set():
-                self._queue(self._splitter.finish())
+                held = "" if self._thoughts is None else self._thoughts.finish()
+                self._text += held
+                self._queue([*self._splitter.push(held), *self._splitter.finish()])
+            return
+        text = token.text if self._thoughts is None else self._thoughts.push(token.text)
+        if self._thoughts is not None and not text and not self._text:
+            self.hidden += 1
             return
         if self._first_token is None:
             self._first_token = self._clock()
-        self._text += token.text
+        self._text += text
         self._token_ends.append(len(self._text))
-        self._queue(self._splitter.push(token.text))
+        self._queue(self._splitter.push(text))
 
     def _next_token(self) -> Token | None:
         if self._opening:
@@ -194,6 +219,12 @@ class Reply:
         rest = resampler.finish()
         if rest.size:
             yield self._piece(rest, (), text)
+
+    def _ringing(self) -> Iterator[SpokenPiece]:
+        """What an effect leaves in the air behind the last word."""
+        tail = self._mouth.tail()
+        if tail.size and self._samples:
+            yield self._piece(resample(tail, self._mouth.sample_rate, PLAYBACK_RATE), (), "")
 
     def _placed(self, word: WordTiming, chars: int, samples: int) -> WordTiming:
         quiet = word.quiet_sample if word.quiet_sample < 0 else word.quiet_sample + samples

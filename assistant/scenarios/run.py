@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.build import Parts, converse
 from assistant.conversation.workers import InlineWorkers, ThreadWorkers
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.recorder import Recorder
 from assistant.replay import ClockKind, VirtualClock, WallClock, replay
 from assistant.scenarios.format import Scenario

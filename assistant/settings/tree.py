@@ -12,7 +12,7 @@ from pathlib import Path
 from assistant.build import AssistantSettings, ModelPaths
 from assistant.folders import config_folder
 from assistant.models import find_model, load_catalogue
-from assistant.persona import Persona
+from assistant.personas import Persona
 from assistant.settings.nested import merged
 from assistant.settings.sources import parse_overrides, read_settings
 

@@ -38,6 +38,7 @@ class EventType(Enum):
     COMPACTED = "compacted"
     PERSONA = "persona"
     DEVICE = "device"
+    WAKE = "wake"
     ERROR = "error"
 
 
@@ -92,7 +93,8 @@ class Latency:
 class Tokens:
     """Where a turn's prompt came from. `forwarded + referenced + copied` is what the turn added to the context.
 
-    `after_endpoint`: forwarded when the user had finished; `discarded`: forwarded for drafts that were dropped.
+    `after_endpoint`: forwarded when the user had finished; `discarded`: forwarded for drafts that were dropped;
+    `rewritten`: forwarded again after the turn, to leave out what held for it only.
     """
 
     forwarded: int = 0
@@ -102,6 +104,7 @@ class Tokens:
     generated: int = 0
     after_endpoint: int = 0
     discarded: int = 0
+    rewritten: int = 0
 
 
 @dataclass(frozen=True)

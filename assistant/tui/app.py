@@ -19,7 +19,7 @@ from assistant.audio.devices import Device, list_devices
 from assistant.chat.chat import Chat, Means
 from assistant.chat.chat import Device as DeviceName
 from assistant.live import FrontEnd, LiveSession, Status
-from assistant.persona import Persona, known_personas
+from assistant.personas import Persona, known_personas
 from assistant.timeline.events import Event, Turn
 from assistant.transcript import Transcript, as_text
 from assistant.tui.choose import Choose

@@ -15,7 +15,7 @@ from assistant.build import Parts, character, converse, load
 from assistant.ears.echo import CancellerKind
 from assistant.errors import CrosstalkError, ExitCode
 from assistant.live import FrontEnd, LiveSession
-from assistant.persona import Persona, PersonaError, known_personas, load_persona
+from assistant.personas import Persona, PersonaError, known_personas, load_persona
 from assistant.settings import default_paths, parse_settings
 from assistant.web.house import House, Place
 from assistant.web.messages import MessageError

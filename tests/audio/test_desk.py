@@ -15,7 +15,7 @@ from assistant.build import converse
 from assistant.desk import Desk
 from assistant.ears.hypothesis import Mode
 from assistant.live import FrontEnd, LiveSession, Wiring
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.timeline.events import Event, EventType, Turn
 from tests.loaded import loaded
 from tests.sound_card import samples_of, sound_server

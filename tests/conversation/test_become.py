@@ -9,7 +9,7 @@ import numpy as np
 from assistant.audio.constants import FRAME
 from assistant.build import character, converse
 from assistant.conversation.workers import InlineWorkers
-from assistant.persona import Persona, load_persona
+from assistant.personas import Persona, load_persona
 from assistant.replay import VirtualClock
 from assistant.timeline.events import Event, EventType, Turn
 from tests.loaded import loaded
@@ -48,11 +48,13 @@ def test_the_past_stays_and_a_known_prompt_is_not_computed_again(
     assert list(dialogue.base.ids) == dialogue._head + past
     assert "sailor" in parts.engine.tokenizer.decode(dialogue._head)
 
+    known = parts.heads.forwarded
     conversation.become(character(parts, first, silent=True))
     conversation.deliver()
     stats = dialogue.base.stats
     assert list(dialogue.base.ids)[head:] == past
-    assert stats.referenced + stats.copied >= head - 1, "the first persona's prompt was still there"
+    assert parts.heads.forwarded == known, "the first persona's prompt was still there"
+    assert stats.forwarded <= 1, "and so was what was said behind it"
 
     conversation.say_text("And of Italy?")
     conversation.become(character(parts, second, silent=True))  # in the middle of a turn: from the next one on

@@ -9,7 +9,7 @@ import numpy as np
 
 from assistant.build import ModelPaths, converse, load
 from assistant.conversation.workers import InlineWorkers
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.replay import VirtualClock
 from assistant.settings import parse_settings
 from assistant.timeline.events import Event, EventType, Turn

@@ -129,7 +129,7 @@ def test_a_spoken_interjection(tmp_path: Path, piper_path: Path, smollm2_path: P
     from assistant.audio.resample import resample
     from assistant.build import ModelPaths, converse, load
     from assistant.conversation.workers import InlineWorkers
-    from assistant.persona import load_persona
+    from assistant.personas import load_persona
     from assistant.replay import VirtualClock, replay
     from assistant.settings import parse_settings
     from assistant.timeline.events import Event, EventType, Turn

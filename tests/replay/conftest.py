@@ -12,7 +12,7 @@ import soundfile
 from assistant.audio.constants import SAMPLE_RATE
 from assistant.audio.formats import read_sound
 from assistant.build import ModelPaths, Parts, load
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.replay import ClockKind
 from assistant.run_replay import ReplayRequest, replay_with
 from assistant.settings import parse_settings

@@ -14,7 +14,7 @@ from assistant.bench.voice_bench import SCENARIOS, VoiceBench, chosen, measure
 from assistant.build import Parts
 from assistant.ears.hypothesis import Mode
 from assistant.overlap import plain_words
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.replay import ClockKind
 from assistant.run_replay import ReplayRequest, replay_with
 from assistant.scenarios.expect import failures

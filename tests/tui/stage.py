@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.chat.chat import Means
 from assistant.floor import Phase
 from assistant.live import Status
-from assistant.persona import Persona, VoiceChoice
+from assistant.personas import Persona, VoiceChoice
 from assistant.timeline.events import Event, EventType, Latency, Tokens, Turn
 from assistant.tui.app import ChatApp
 

@@ -11,7 +11,7 @@ import pytest
 
 from assistant.chat.chat import Chat, Means
 from assistant.chat.plain import run_plain
-from assistant.persona import PersonaError, load_persona
+from assistant.personas import PersonaError, load_persona
 from tests.loaded import loaded
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assistant.build import Parts
-from assistant.persona import load_persona
+from assistant.personas import load_persona
 from assistant.web.run import WebRequest, WebService, bind
 from tests.loaded import loaded
 
