@@ -112,6 +112,8 @@ def _syntax(file: Path, error: yaml.YAMLError) -> Fault:
     hint = ""
     if "mapping values are not allowed" in problem:
         hint = " (text with a colon in it needs quotes)"
+    elif "but got '?'" in problem or "but got '<scalar>'" in problem:
+        hint = " (text with a comma, a colon or a question mark in [...] needs quotes)"
     elif "'\\t'" in problem:
         hint = " (indent with spaces, not with tabs)"
     return Fault(file, None if mark is None else mark.line + 1, "", f"is not valid YAML: {problem}{hint}.")
