@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import typer
 
 commands = typer.Typer(help="The models: which there are, which are here.", no_args_is_help=True)
@@ -68,11 +71,34 @@ def pull(
     for model in models:
         fetched = not store.has(model)
         path = store.pull(model, progress)
+        if path.suffix == ".gguf":
+            _compile_kernels(path)
         pulled.append({"name": model.name, "path": str(path), "fetched": fetched})
         if not as_json:
             typer.echo(f"{model.name}: {'fetched' if fetched else 'already here'}, {path}")
     if as_json:
         print_json(pulled)
+
+
+def _compile_kernels(path: Path) -> None:
+    """Once a machine: what the model needs is compiled now, with progress, instead of at the first conversation."""
+    from engine.errors import EngineError
+    from engine.loading import read_model
+    from kernels.cpu import warm_up
+
+    def say(text: str, end: str = "\n") -> None:
+        print(f"kernels: {text}", end=end, file=sys.stderr, flush=True)
+
+    def tell(what: str, done: int, total: int) -> None:
+        if done in (0, total):
+            say("ready" if done else f"preparing {total} parts, compiled once a machine")
+        elif sys.stderr.isatty():
+            say(f"{done} of {total}", end="\r")
+
+    try:
+        warm_up(read_model(path).weights, tell)
+    except EngineError as error:
+        say(f"nothing prepared ({error})")  # the model was fetched as asked for; whoever loads it will hear the same
 
 
 @commands.command()

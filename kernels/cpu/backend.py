@@ -13,7 +13,7 @@ from kernels.cpu.isa import Isa, detect
 from kernels.cpu.jit import Progress, library
 from kernels.cpu.model import MATRIX_NAMES, CpuModel, PackedLayer
 from kernels.cpu.pack import choose, format_of, pack
-from kernels.weights import LayerWeights, ModelWeights
+from kernels.weights import LayerWeights, ModelWeights, WeightTensor
 
 
 def warm_up(weights: ModelWeights, progress: Progress | None = None, *, dtype: str = "float16",
@@ -21,10 +21,15 @@ def warm_up(weights: ModelWeights, progress: Progress | None = None, *, dtype: s
     """Compile (or load) everything that this model needs, telling `progress` what and how far."""
     tensors = [weights.embed, *([weights.lm_head] if weights.lm_head is not None else [])]
     tensors += [getattr(layer, name) for layer in weights.layers for name in MATRIX_NAMES]
-    # One row tells the format, except whether scales fit fp16: both kernels are small.
-    formats = {format_of(choose(tensor)) for tensor in tensors}
+    # Some rows tell the format of all; if fp16 holds their scales but not all others', one kernel is compiled later.
+    formats = {format_of(choose(_some_rows(tensor))) for tensor in tensors}
     lib = library(isa or detect())
     lib.warm_up(lib.parts(formats, STORES[dtype]), progress)
+
+
+def _some_rows(tensor: WeightTensor) -> WeightTensor:
+    rows = min(tensor.rows, 64)
+    return WeightTensor(tensor.data[:rows], rows, tensor.cols, tensor.gguf_type)
 
 
 def _pack_layer(layer: LayerWeights, arena: Arena) -> PackedLayer:
