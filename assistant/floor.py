@@ -194,9 +194,11 @@ class TalkKey:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """A key, a command or a stop word: be silent now."""
+    """A key, a command or a stop word: be silent now. `forget`: what the user has just said was this request, and no
+    more."""
 
     t: int
+    forget: bool = False
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
         case TalkKey():
             return replace(state, key=event.key), ()
         case StopRequested():
-            return _stop_requested(state)
+            return _stop_requested(state, event)
         case TextEntered():
             return _text_entered(state, event)
         case SpeakFirst():
@@ -463,7 +465,10 @@ def _reply_ended(state: FloorState, event: ReplyEnded) -> Step:
     return replace(state, phase=Phase.USER if state.user_active else Phase.PAUSE, overlap=None), ()
 
 
-def _stop_requested(state: FloorState) -> Step:
+def _stop_requested(state: FloorState, event: StopRequested) -> Step:
+    if event.forget:
+        stop = (Action(Act.STOP),) if _assistant_has_floor(state) else ()
+        return _fresh(state, Phase.LISTENING), (*stop, Action(Act.DISCARD))
     if not _assistant_has_floor(state):
         return state, ()
     phase = Phase.LISTENING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from assistant.cli import bench, chat, devices, doctor, models, personas, replay, say, transcribe, web
+from assistant.cli import bench, chat, daemon, devices, doctor, models, personas, replay, say, transcribe, web
 
 app = typer.Typer(
     name="crosstalk",
@@ -33,5 +33,5 @@ def crosstalk(
 ) -> None: ...
 
 
-for command in (chat, web, replay, say, transcribe, personas, models, devices, doctor, bench):
+for command in (chat, web, daemon, replay, say, transcribe, personas, models, devices, doctor, bench):
     command.register(app)

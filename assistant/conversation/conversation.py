@@ -163,9 +163,9 @@ class Conversation:
         """Say `text` first, if nobody speaks; it becomes part of the conversation."""
         self._say_unasked(text)
 
-    def stop(self) -> None:
-        """Be silent now; what was heard is kept."""
-        self._step(floor.StopRequested(self._now()))
+    def stop(self, *, forget: bool = False) -> None:
+        """Be silent now; what was heard is kept. `forget`: but not the user's last words, which asked for it."""
+        self._step(floor.StopRequested(self._now(), forget))
 
     def talk_key(self, key: floor.Key) -> None:
         """The push-to-talk key moved."""

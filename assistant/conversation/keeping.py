@@ -8,6 +8,7 @@ The notes name the session file, and are replaced last: whatever is interrupted,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -53,7 +54,8 @@ def save_kept(kept: Kept, folder: Path) -> int:
             if old.name != name:
                 old.unlink(missing_ok=True)
     except OSError as error:
-        (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
         raise SavedSessionError(
             f"the conversation cannot be written to {folder}: {error.strerror or error}."
         ) from error

@@ -1,0 +1,1 @@
+"""The assistant as a service: no screen, no terminal, weeks without a restart."""
