@@ -96,11 +96,13 @@ class Reply:
         only_opening: bool = False,
         thoughts: Thoughts | None = None,
     ) -> None:
-        """`sentences`: how many the answer may have; 0 leaves it to the model. `opening`: tokens the session already
+        """`sentences`: how many the answer may have behind its opening; 0 leaves it to the model. `opening`: tokens the session already
         ends with, which are the answer's beginning, or all of it. `thoughts`: the model may think first."""
         self.session = session
         self.prompt_length = len(session) - len(opening)
         self._opening: deque[Token] = deque(opening)
+        self._given = sum(len(token.text) for token in opening)
+        """Characters that are said as they stand, however many sentences they are."""
         self._only_opening = only_opening
         self._cancelled = threading.Event()
         self._sampling = sampling
@@ -194,7 +196,7 @@ class Reply:
     def _queue(self, clauses: list[Clause]) -> None:
         for clause in clauses:
             self._clauses.append(clause)
-            self._sentences_left -= not clause.continues
+            self._sentences_left -= not clause.continues and clause.end > self._given
             if self._sentences_left == 0:
                 self._end_after(clause)
                 return
