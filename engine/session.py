@@ -33,6 +33,11 @@ class Session:
         self._slot = slot
 
     @property
+    def engine(self) -> Engine:
+        """The engine the session lives on."""
+        return self._engine
+
+    @property
     def slot(self) -> Slot:
         """The worker's side of the session, for code that makes its own jobs."""
         return self._slot

@@ -103,6 +103,24 @@ def seeds(
     print_json(result.as_json()) if as_json else typer.echo("\n".join(rows.lines(result)))
 
 
+@bench.command("long-context")
+def long_context(
+    model: str = typer.Option("smollm2-135m", help="A model of the catalogue, or a GGUF file."),
+    threads: int = typer.Option(1, min=1, help="CPU threads."),
+    budget: int = typer.Option(512, min=64, help="Tokens every policy must stay within."),
+    as_json: bool = JSON,
+) -> None:
+    """Rolling window, shift, sinks and compaction on one conversation (docs/long-context.md)."""
+    from assistant.cli.console import print_json
+    from engine import EngineSettings
+    from engine.bench import long_context as measured
+
+    result = measured.run_long_context(
+        _model_file(model), EngineSettings(threads=threads), budget, lambda what: typer.echo(what, err=True)
+    )
+    print_json(result.as_json()) if as_json else typer.echo("\n".join(measured.lines(result)))
+
+
 def _model_file(model: str) -> Path:
     """The file of a catalogue name, pulled if need be, or the path itself."""
     from assistant.cli.console import download_progress

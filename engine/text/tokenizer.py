@@ -72,9 +72,9 @@ class Tokenizer:
         return self.bytes_of(ids, special).decode("utf-8", errors="replace")
 
     def bytes_of(self, ids: Iterable[int], special: bool = False) -> bytes:
-        """The exact bytes the ids stand for."""
-        table = self._bytes
-        return b"".join(table[i] for i in ids if special or i not in self._special_ids)
+        """The exact bytes the ids stand for; ids that only pad the vocabulary stand for nothing."""
+        table, n = self._bytes, len(self._bytes)
+        return b"".join(table[i] for i in ids if i < n and (special or i not in self._special_ids))
 
     def detokenizer(self) -> Detokenizer:
         """A fresh incremental decoder."""

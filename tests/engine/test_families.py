@@ -1,4 +1,4 @@
-"""Each family against transformers: small random models saved as folders and as GGUF, float32, both back ends' reference."""
+"""Each family against transformers: small random models, saved as folders and as GGUF, float32."""
 
 from __future__ import annotations
 

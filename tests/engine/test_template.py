@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (templates are written as their models ship them)
 """Fragments appended turn by turn give the ids of a full render, or the test names the wanted difference."""
 
 from __future__ import annotations
