@@ -83,7 +83,6 @@ def pull(
 def _compile_kernels(path: Path) -> None:
     """Once a machine: what the model needs is compiled now, with progress, instead of at the first conversation."""
     from engine.errors import EngineError
-    from engine.errors import EngineError
     from engine.loading import read_model
     from kernels.contract import KernelError
     from kernels.cpu import warm_up
@@ -98,12 +97,8 @@ def _compile_kernels(path: Path) -> None:
             say(f"{done} of {total}", end="\r")
 
     try:
-        try:
         warm_up(read_model(path).weights, tell)
     except (EngineError, KernelError) as error:
-        # The file is here, as was asked; loading it will say the same.
-        print(f"kernels: not prepared: {error}", file=sys.stderr, flush=True)
-    except EngineError as error:
         say(f"nothing prepared ({error})")  # the model was fetched as asked for; whoever loads it will hear the same
 
 
