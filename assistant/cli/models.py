@@ -99,7 +99,7 @@ def _compile_kernels(path: Path) -> None:
     try:
         warm_up(read_model(path).weights, tell)
     except (EngineError, KernelError) as error:
-        say(f"nothing prepared ({error})")  # the model was fetched as asked for; whoever loads it will hear the same
+        say(f"not prepared: {error}")  # the file is here, as was asked; loading it will say the same
 
 
 @commands.command()
