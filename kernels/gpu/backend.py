@@ -36,7 +36,9 @@ class GpuBackend:
         if reason := unsupported(shape):
             if reason not in self._told:
                 self._told.add(reason)
-                log.warning("The GPU kernels do not support this model: %s. The slow reference runs it instead.", reason)
+                log.warning(
+                    "The GPU kernels do not support this model: %s. The slow reference runs it instead.", reason
+                )
             from kernels.reference import BACKEND as REFERENCE
 
             return REFERENCE.load(shape, weights, threads=threads)

@@ -30,9 +30,7 @@ class GpuCache:
     kernel reads.
     """
 
-    def __init__(
-        self, shape: ModelShape, groups: tuple[CacheGroupSpec, ...], dtype: str, device: torch.device
-    ) -> None:
+    def __init__(self, shape: ModelShape, groups: tuple[CacheGroupSpec, ...], dtype: str, device: torch.device) -> None:
         if dtype not in STORED:
             raise KernelError(f"The GPU keeps pages as {', '.join(STORED)}, not {dtype}.")
         if dtype == "float8" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9):

@@ -36,7 +36,9 @@ class _Staging:
 class StepGraphs:
     """The graphs of one model over one cache.  `run` is called by one thread."""
 
-    def __init__(self, step: Callable[[StepInputs, bool, bool], torch.Tensor], device: torch.device, limit: int = 64) -> None:
+    def __init__(
+        self, step: Callable[[StepInputs, bool, bool], torch.Tensor], device: torch.device, limit: int = 64
+    ) -> None:
         """`step(inputs, cuts, dry)` starts the kernels and returns what the caller wants; `limit` graphs are kept."""
         self._step = step
         self._device = device
@@ -91,4 +93,3 @@ class StepGraphs:
         staging.host.numpy()[:] = packed
         target.copy_(staging.host, non_blocking=True)
         staging.copied.record()
-

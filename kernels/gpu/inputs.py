@@ -154,6 +154,4 @@ def device_views(step: HostStep, buffer: torch.Tensor) -> StepInputs:
     sampling = None
     if "sampling_floats" in views:
         sampling = (views["sampling_floats"].view(torch.float32), views["sampling_whole"])
-    return StepInputs(
-        views["tokens"], views["positions"], views["row_seq"], views["logit_rows"], groups, sampling
-    )
+    return StepInputs(views["tokens"], views["positions"], views["row_seq"], views["logit_rows"], groups, sampling)

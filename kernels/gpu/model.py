@@ -52,9 +52,7 @@ class GpuModel:
     never depends on the batch: see `kernels.gpu.attention`.
     """
 
-    def __init__(
-        self, shape: ModelShape, weights: DeviceWeights, settings: GpuSettings, device: torch.device
-    ) -> None:
+    def __init__(self, shape: ModelShape, weights: DeviceWeights, settings: GpuSettings, device: torch.device) -> None:
         self.shape = shape
         self.weights = weights
         self.settings = settings
@@ -151,7 +149,7 @@ class GpuModel:
         x = self._empty(rows, shape.hidden, torch.float32)
         embed(inputs.tokens, self.last_ids, weights.embed, shape.embed_scale, x)
         angles = {rope: self._angles(inverse, inputs.positions) for rope, inverse in self._ropes.items()}
-        partials = [self._partial(group, rows) for group in inputs.groups]
+        partials = [self.partial(group, rows) for group in inputs.groups]
         h = self._empty(rows, shape.hidden)
         added: torch.Tensor | None = None
         post: torch.Tensor | None = None
@@ -193,7 +191,7 @@ class GpuModel:
         angle = positions[:, None].to(torch.float32) * inverse[None, :]
         return torch.cat((angle.cos(), angle.sin()), dim=1)
 
-    def _partial(self, group: GroupInputs, rows: int) -> Partial | None:
+    def partial(self, group: GroupInputs, rows: int) -> Partial | None:
         """Room for the splits' results, shared by the layers of a group."""
         if not len(group.merged_rows):
             return None

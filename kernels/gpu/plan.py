@@ -80,9 +80,7 @@ def plan_group(batch: ForwardBatch, group: int, shape: PlanShape) -> GroupPlan:
     walk = _walk_items(np.flatnonzero(walked), batch.seq_starts, positions, low, shape)
     spans = positions[rows] // shape.split - low[rows] // shape.split + 1
     read = sum(int((items.heads[:, 2] - items.heads[:, 1]).sum()) for items in (narrow, wide, walk))
-    return GroupPlan(
-        narrow, wide, walk, rows.astype(np.int32), int(spans.max(initial=1)), read * shape.position_bytes
-    )
+    return GroupPlan(narrow, wide, walk, rows.astype(np.int32), int(spans.max(initial=1)), read * shape.position_bytes)
 
 
 def _split_items(
@@ -138,7 +136,9 @@ def _same_pages(table: np.ndarray, seqs: np.ndarray, splits: np.ndarray, shape: 
     per = max(1, shape.split // shape.page_size)
     first = split * shape.split // shape.page_size
     columns = np.minimum(first[:, None] + np.arange(per), table.shape[1] - 1)
-    named = np.column_stack((split, np.where(first[:, None] + np.arange(per) < table.shape[1], table[seq[:, None], columns], -1)))
+    named = np.column_stack(
+        (split, np.where(first[:, None] + np.arange(per) < table.shape[1], table[seq[:, None], columns], -1))
+    )
     return np.unique(named, axis=0, return_inverse=True)[1].reshape(-1)[back]
 
 

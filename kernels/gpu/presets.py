@@ -59,9 +59,7 @@ def random_matrix(rows: int, cols: int, form: Format, device: torch.device) -> D
     return DeviceGrouped8(quants, torch.full(groups, gain / 73.0, dtype=torch.float16, device=device))
 
 
-def random_weights(
-    shape: ModelShape, form: Format, device: torch.device, layers: int | None = None
-) -> DeviceWeights:
+def random_weights(shape: ModelShape, form: Format, device: torch.device, layers: int | None = None) -> DeviceWeights:
     """Weights of a whole model (or of its first `layers`) made on the device."""
 
     def ones(n: int) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """What a real model would start on a card, found without one: whole steps recorded over tensors without storage.
 
-`python -m kernels.gpu.recorded [--json] [--quick] [--target 80 ...] [--model NAME ...] [--only PATTERN]` compiles each distinct kernel
-and prints registers, shared memory and spills.
+`python -m kernels.gpu.recorded [--json] [--quick] [--target 80 ...] [--model NAME ...] [--only PATTERN]` compiles each
+distinct kernel and prints registers, shared memory and spills.
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ def groups_of(shape: ModelShape, pages: int, page_size: int = PAGE) -> tuple[Cac
     )
 
 
-def made_up_batch(counts: list[int], context: int, n_groups: int, shared: int = 0, page_size: int = PAGE) -> ForwardBatch:
-    """Sequences with `counts` new rows each, all ending at `context`; the first `shared` positions are the same pages."""
+def made_up_batch(
+    counts: list[int], context: int, n_groups: int, shared: int = 0, page_size: int = PAGE
+) -> ForwardBatch:
+    """Sequences with `counts` new rows each, all ending at `context`; the first `shared` positions are common pages."""
     blocks, common = -(-context // page_size), shared // page_size
     table = np.arange(len(counts) * blocks, dtype=np.int32).reshape(len(counts), blocks)
     table[:, :common] = np.arange(common)
@@ -143,8 +145,8 @@ def distinct(launches: list[Launch]) -> dict[tuple, Launch]:
 
 def describe(launch: Launch) -> str:
     """The constants by which one tells the specialisations of a kernel apart."""
-    shown = ("K", "N", "HEADS", "D", "WINDOW", "QUANT", "PARTIAL", "HAS_ADDED", "HAS_POST", "SORTED", "BLOCK_M", "BLOCK_N",
-             "BLOCK_K", "GROUPS")  # fmt: skip
+    shown = ("K", "N", "HEADS", "D", "WINDOW", "QUANT", "PARTIAL", "HAS_ADDED", "HAS_POST", "SORTED", "BLOCK_M",
+             "BLOCK_N", "BLOCK_K", "GROUPS")  # fmt: skip
     values = {**launch.args, **launch.constants}
     return " ".join(f"{name}={int(values[name])}" for name in shown if name in values)
 
@@ -183,7 +185,10 @@ def table(models: list[str], targets: list[int], quick: bool, only: str = "") ->
         variants = [(Format.BF16, "bfloat16"), (Format.GROUPED4, "int8"), (Format.GROUPED8, "float16")]
         for form, cache_dtype in variants if name == models[0] else variants[:2]:
             for key, launch in distinct(record(shape, form, cache_dtype)).items():
-                short = (launch.kernel.__name__, *(launch.constants.get(c) for c in ("BLOCK_M", "PARTIAL", "SORTED", "QUANT")))
+                short = (
+                    launch.kernel.__name__,
+                    *(launch.constants.get(c) for c in ("BLOCK_M", "PARTIAL", "SORTED", "QUANT")),
+                )
                 if (short if quick else key) in seen or not re.match(only, launch.kernel.__name__):
                     continue
                 seen.add(short if quick else key)

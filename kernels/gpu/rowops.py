@@ -83,9 +83,7 @@ def embed(tokens: torch.Tensor, last_ids: torch.Tensor, table: DeviceMatrix, sca
         assert isinstance(table, DeviceGrouped4)
         args = {**ids, "packed": table.packed, "scales": table.scales, "minima": table.minima, "out": out}
         half = min(512, power_of_two(table.cols // 2))
-        launch(
-            embed_grouped4, (len(tokens), triton.cdiv(table.cols // 2, half)), args, {**constants, "BLOCK": half}
-        )
+        launch(embed_grouped4, (len(tokens), triton.cdiv(table.cols // 2, half)), args, {**constants, "BLOCK": half})
 
 
 @triton.jit
@@ -213,9 +211,7 @@ def rope_write_kernel(
 
 
 @triton.jit
-def gate_kernel(
-    pair, out, unfolded, N: tl.constexpr, GELU: tl.constexpr, UNFOLD: tl.constexpr, BLOCK: tl.constexpr
-):
+def gate_kernel(pair, out, unfolded, N: tl.constexpr, GELU: tl.constexpr, UNFOLD: tl.constexpr, BLOCK: tl.constexpr):
     """out = act(gate) * up over rows [gate | up] of 2 N.  Moves R*N*(4 + 4 + e) bytes (e for 4 after cuBLAS)."""
     row = tl.program_id(0).to(tl.int64)
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

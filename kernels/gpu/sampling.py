@@ -100,9 +100,7 @@ def choose_kernel(logits, ids, floats, whole, out, V, SORTED: tl.constexpr, BLOC
     tl.store(out + row, chosen)
 
 
-def choose(
-    logits: torch.Tensor, floats: torch.Tensor, whole: torch.Tensor, out: torch.Tensor, cuts: bool
-) -> None:
+def choose(logits: torch.Tensor, floats: torch.Tensor, whole: torch.Tensor, out: torch.Tensor, cuts: bool) -> None:
     """Token ids of logits fp32 [n, V] into out int32 [n]; `cuts` when any row has a top-k, top-p or min-p."""
     vocab = logits.shape[1]
     ids = None

@@ -146,9 +146,7 @@ def stack(parts: Sequence[DeviceMatrix]) -> tuple[DeviceMatrix, ...]:
                 torch.cat((last.minima, part.minima)),
             )
         elif isinstance(last, DeviceGrouped8) and isinstance(part, DeviceGrouped8) and _same(last, part):
-            joined[-1] = DeviceGrouped8(
-                torch.cat((last.quants, part.quants)), torch.cat((last.scales, part.scales))
-            )
+            joined[-1] = DeviceGrouped8(torch.cat((last.quants, part.quants)), torch.cat((last.scales, part.scales)))
         else:
             joined.append(part)
     return tuple(joined)
@@ -158,9 +156,7 @@ def _same(a: DeviceGrouped4 | DeviceGrouped8, b: DeviceGrouped4 | DeviceGrouped8
     return a.scales.dtype == b.scales.dtype
 
 
-def upload(
-    shape: ModelShape, weights: ModelWeights, device: torch.device, compute: torch.dtype
-) -> DeviceWeights:
+def upload(shape: ModelShape, weights: ModelWeights, device: torch.device, compute: torch.dtype) -> DeviceWeights:
     """Bring a model to the device, one matrix at a time so that host memory holds one spare copy at most."""
     embed = upload_matrix(weights.embed, device, compute)
     head = embed if weights.lm_head is None else upload_matrix(weights.lm_head, device, compute)
@@ -172,9 +168,7 @@ def _vector(array: np.ndarray, device: torch.device) -> torch.Tensor:
     return _upload(np.asarray(array, np.float32), device)
 
 
-def _upload_layer(
-    shape: ModelShape, layer: LayerWeights, device: torch.device, compute: torch.dtype
-) -> DeviceLayer:
+def _upload_layer(shape: ModelShape, layer: LayerWeights, device: torch.device, compute: torch.dtype) -> DeviceLayer:
     def matrix(weight: WeightTensor) -> DeviceMatrix:
         return upload_matrix(weight, device, compute)
 

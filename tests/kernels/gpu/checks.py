@@ -57,7 +57,9 @@ def check_linear(
     linear(x.to(device), oracles.to(matrix, device), out, batch_invariant=batch_invariant, tile=tile)
     want = x.double() @ oracles.dense(matrix).T
     close(out, want, TOLERANCE[dtype], form)
-    assert bool(whole[:rows, :4].isnan().all() and whole[:rows, 4 + outputs :].isnan().all() and whole[rows].isnan().all())
+    assert bool(
+        whole[:rows, :4].isnan().all() and whole[:rows, 4 + outputs :].isnan().all() and whole[rows].isnan().all()
+    )
 
 
 def check_unfold(device: torch.device | str, cols: int, dtype: torch.dtype = torch.float32) -> None:
@@ -72,7 +74,14 @@ def check_unfold(device: torch.device | str, cols: int, dtype: torch.dtype = tor
 
 
 def check_add_norm(
-    device: torch.device | str, rows: int, width: int, *, added: bool, post: bool, picked: list[int] | None, dtype: torch.dtype
+    device: torch.device | str,
+    rows: int,
+    width: int,
+    *,
+    added: bool,
+    post: bool,
+    picked: list[int] | None,
+    dtype: torch.dtype,
 ) -> None:
     generator = torch.Generator().manual_seed(2)
     x, weight, post_weight = (oracles.normal(generator, *size) for size in ((rows, width), (width,), (width,)))

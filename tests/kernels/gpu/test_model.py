@@ -25,8 +25,8 @@ def shape_of(**changes: object) -> ModelShape:
     """Two layers, the first of them windowed."""
     near, far = LayerSpec(RopeSpec(10000.0, 16), 11), LayerSpec(RopeSpec(100000.0, 16, linear=2.0))
     values: dict = dict(
-        n_layers=2, hidden=32, n_heads=4, n_kv_heads=2, head_dim=16, ffn=64, vocab=50, norm_eps=1e-5, layers=(near, far),
-        tied_embeddings=True,
+        n_layers=2, hidden=32, n_heads=4, n_kv_heads=2, head_dim=16, ffn=64, vocab=50, norm_eps=1e-5,
+        layers=(near, far), tied_embeddings=True,
     )  # fmt: skip
     return ModelShape(**(values | changes))
 
@@ -36,7 +36,7 @@ def q8(array: np.ndarray) -> WeightTensor:
     form = quantize8(array)
     scales = form.scales.astype(np.float16)[..., None].view(np.uint8).reshape(*form.scales.shape, 2)
     raw = np.concatenate((scales, form.quants.view(np.uint8)), axis=2)
-    return WeightTensor(raw.reshape(len(array), -1), *array.shape, "Q8_0")
+    return WeightTensor(raw.reshape(len(array), -1), array.shape[0], array.shape[1], "Q8_0")
 
 
 def q4(array: np.ndarray) -> WeightTensor:
@@ -47,7 +47,7 @@ def q4(array: np.ndarray) -> WeightTensor:
     quants = np.clip(np.rint((groups - least[..., None]) / scale[..., None]), 0, 15).astype(np.uint8)
     both = np.stack((scale, least), 2).view(np.uint8)
     raw = np.concatenate((both, quants[..., :16] | (quants[..., 16:] << 4)), axis=2)
-    return WeightTensor(raw.reshape(len(array), -1), *array.shape, "Q4_1")
+    return WeightTensor(raw.reshape(len(array), -1), array.shape[0], array.shape[1], "Q4_1")
 
 
 def weights_of(shape: ModelShape, kinds: tuple = (WeightTensor.dense,), seed: int = 0) -> ModelWeights:
@@ -88,9 +88,9 @@ def batch_of(ids: list[list[int]], starts: list[int], tables: list, rows: list[i
     counts = [len(part) for part in ids]
     return ForwardBatch(
         token_ids=np.array(sum(ids, []), np.int32),
-        positions=np.concatenate([np.arange(s, s + n) for s, n in zip(starts, counts)]).astype(np.int32),
+        positions=np.concatenate([np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]).astype(np.int32),
         seq_starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int32),
-        context_lens=np.array([s + n for s, n in zip(starts, counts)], np.int32),
+        context_lens=np.array([s + n for s, n in zip(starts, counts, strict=True)], np.int32),
         block_tables=tuple(np.array(table, np.int32) for table in tables),
         logit_rows=np.array(rows, np.int32),
     )
@@ -108,7 +108,9 @@ def conversation() -> list[ForwardBatch]:
         batch_of([A], [0], [[full], [near]], [0, 9, 17]),
         batch_of([[11]], [18], [[full], [late]], [0]),
         batch_of([[12], [13, 14, 15]], [19, 16], [[full, fork], [late, near_fork]], [0, 3]),
-        batch_of([[7], [8]], [20, 19], [[[0, 1, 2, 3, 4, 11], fork], [[-1, -1, 7, 8, 9, 11], [-1, -1, 7, 8, 10, -1]]], [0, 1]),
+        batch_of(
+            [[7], [8]], [20, 19], [[[0, 1, 2, 3, 4, 11], fork], [[-1, -1, 7, 8, 9, 11], [-1, -1, 7, 8, 10, -1]]], [0, 1]
+        ),
     ]
 
 

@@ -10,16 +10,17 @@ from kernels.gpu.inputs import bucket, device_views, plan_step
 from kernels.gpu.plan import PlanShape, plan_group
 from kernels.gpu.recorded import made_up_batch
 
-LLAMA = PlanShape(
-    page_size=32, window=None, split=256, padded_share=4, position_bytes=2 * 8 * 128 * 2, step=64
-)
+LLAMA = PlanShape(page_size=32, window=None, split=256, padded_share=4, position_bytes=2 * 8 * 128 * 2, step=64)
 
 
 def test_the_worked_case_of_the_attention_module() -> None:
     batch = made_up_batch([1, 1], 18, 1, shared=16, page_size=4)
     batch.block_tables = (np.array([[7, 2, 5, 4, 9], [7, 2, 5, 4, 6]], np.int32),)
     plan = plan_group(batch, 0, PlanShape(4, None, 8, 4, 1, step=8))
-    rows = {tuple(head[1:]): sorted(map(int, r[r >= 0])) for head, r in zip(plan.narrow.heads, plan.narrow.rows)}
+    rows = {
+        tuple(head[1:]): sorted(map(int, r[r >= 0]))
+        for head, r in zip(plan.narrow.heads, plan.narrow.rows, strict=True)
+    }
     assert rows[(0, 8)] == [0, 1] and rows[(8, 16)] == [0, 1]
     assert sorted(int(h[0]) for h in plan.narrow.heads if h[1] == 16) == [0, 1]
     assert len(plan.narrow.heads) == 4 and plan.max_splits == 3
@@ -48,7 +49,7 @@ def test_every_row_meets_every_split_once() -> None:
         plan = plan_group(batch, 0, shape)
         met: dict[int, list[int]] = {}
         for items in (plan.narrow, plan.wide):
-            for head, rows in zip(items.heads, items.rows):
+            for head, rows in zip(items.heads, items.rows, strict=True):
                 for row in rows[rows >= 0]:
                     met.setdefault(int(row), []).append(int(head[1]) // 256)
         for row, position in enumerate(batch.positions):
