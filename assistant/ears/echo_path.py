@@ -30,8 +30,8 @@ EVERY = 5
 """Frames between two comparisons."""
 LOUD = 7
 """Loud frames of a window's ten without which it says nothing: a single click has a peak everywhere."""
-ECHO_PEAK = 12.0
-"""A peak so many times the rest is an echo."""
+ECHO_PEAK = 14.0
+"""A peak so many times the rest is an echo: more than two like voices that begin a word together reach."""
 NO_PEAK = 9.0
 """A peak under this is none."""
 STRANGE = 2
