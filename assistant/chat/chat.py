@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from assistant.audio.sound_card import DeviceEvent, SoundCard
 from assistant.build import Parts, character, converse
 from assistant.chat.desks import QuietDesk, SpeakerDesk
-from assistant.conversation.conversation import Conversation
+from assistant.conversation.conversation import Character, Conversation
 from assistant.desk import Desk
 from assistant.live import FrontEnd, LiveSession, Wiring
-from assistant.personas import Persona, load_persona
+from assistant.personas import Persona
+from assistant.personas.live import LivePersona
 from assistant.timeline.events import EventType
 
 Device = str | int | None
@@ -30,13 +31,27 @@ class Means:
 class Chat:
     """A running conversation. Methods may be called from any thread."""
 
-    def __init__(self, parts: Parts, persona: Persona, means: Means, microphone: Device, speaker: Device) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        persona: Persona,
+        means: Means,
+        microphone: Device,
+        speaker: Device,
+        reference: str | None = None,
+    ) -> None:
+        """`reference`: the name or file that `persona` was loaded by, if it is not its own name."""
         self._parts = parts
         self._means = means
-        self.persona = persona
         self.devices: tuple[Device, Device] = (microphone, speaker)
         self.session = LiveSession(self._converse)
+        self._who = LivePersona(self.session, reference or persona.name, persona, self._character)
         self._sound: Desk | QuietDesk = QuietDesk()
+
+    @property
+    def persona(self) -> Persona:
+        """Who speaks, from the next turn on at the latest."""
+        return self._who.persona
 
     @property
     def names(self) -> str:
@@ -55,6 +70,7 @@ class Chat:
         self.session.start()
         self.session.wait_until_ready()
         self._open(*self.devices)
+        self._who.begin()
 
     def close(self) -> None:
         """End: the conversation first, so that its last word is counted right."""
@@ -63,9 +79,10 @@ class Chat:
 
     def become(self, name: str) -> None:
         """Another persona speaks from the next turn on. PersonaError names what there is."""
-        self.persona = load_persona(name)
-        who = character(self._parts, self.persona, silent=self._means.silent)
-        self.session.call(lambda conversation: conversation.become(who))
+        self._who.become(name)
+
+    def _character(self, persona: Persona) -> Character:
+        return character(self._parts, persona, silent=self._means.silent)
 
     def use(self, microphone: Device, speaker: Device) -> None:
         """Other devices from now on. DeviceError if they do not open: then the ones before are opened again."""

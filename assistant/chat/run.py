@@ -40,6 +40,7 @@ def run(request: ChatRequest) -> None:
             Means(request.typed, request.silent),
             request.microphone or settings.audio.microphone,
             request.speaker or settings.audio.speaker,
+            request.persona,
         )
         if plain:
             run_plain(chat)

@@ -29,6 +29,8 @@ def _sentence(item: dict[str, Any], model: type[BaseModel], keys: Keys) -> str:
     if kind == "extra_forbidden":
         known = list(_model_at(model, keys[:-1]).model_fields)
         near = get_close_matches(str(keys[-1]), known, 1)
+        if not near and len(keys) == 1:  # it may belong into a group
+            near = [f"{group}.{keys[0]}" for group in known if keys[0] in _fields(_annotation_at(model, (group,)))]
         return f"is no field; {_instead(near, known)}"
     if kind == "missing":
         return "is missing."
@@ -117,6 +119,11 @@ def _annotation_at(model: type[BaseModel], keys: Keys) -> Any:
             return str
         annotation = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation  # type: ignore[misc]
     return annotation
+
+
+def _fields(annotation: Any) -> set[str]:
+    bare, _ = _unwrapped(annotation)
+    return set(bare.model_fields) if isinstance(bare, type) and issubclass(bare, BaseModel) else set()
 
 
 def _model_at(model: type[BaseModel], keys: Keys) -> type[BaseModel]:

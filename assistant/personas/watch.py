@@ -1,18 +1,13 @@
-"""Notice that a persona's file was changed while it speaks: the new one takes over at the next turn."""
+"""Notice that a persona's file was changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from assistant.floor import Phase
-from assistant.live import FrontEnd, Status
 from assistant.personas.faults import PersonaError
 from assistant.personas.files import find, load, load_file
 from assistant.personas.model import Persona
 
-LOOK_EVERY = 1.0
-"""Seconds on the audio clock between two looks."""
 Stamp = tuple[int, int] | None
 """When a file was written and how long it is; None: it is not there."""
 
@@ -52,31 +47,3 @@ def _stamp(file: Path) -> Stamp:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-class PersonaWatch(FrontEnd):
-    """Listens in on a live conversation and looks at the files while nobody speaks."""
-
-    def __init__(self, name: str, changed: Callable[[Persona], None], failed: Callable[[str], None]) -> None:
-        """`changed(persona)` and `failed(why)` are called on the conversation's thread."""
-        self._files = PersonaFiles(name)
-        self._changed = changed
-        self._failed = failed
-        self._looked = 0.0
-
-    def follow(self, name: str) -> None:
-        """Another persona speaks from now on."""
-        self._files = PersonaFiles(name)
-
-    def status(self, status: Status) -> None:
-        """See `FrontEnd.status`."""
-        if status.phase is not Phase.LISTENING or status.t - self._looked < LOOK_EVERY:
-            return
-        self._looked = status.t
-        try:
-            persona = self._files.poll()
-        except PersonaError as error:
-            self._failed(str(error))
-            return
-        if persona is not None:
-            self._changed(persona)

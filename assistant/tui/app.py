@@ -34,9 +34,12 @@ NARROW = 64
 class Conversing(Protocol):
     """What the app needs of `assistant.chat.chat.Chat`."""
 
-    persona: Persona
     devices: tuple[DeviceName, DeviceName]
     session: LiveSession
+
+    @property
+    def persona(self) -> Persona:
+        """See `Chat.persona`."""
 
     @property
     def names(self) -> str:

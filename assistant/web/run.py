@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import uvicorn
 
@@ -16,6 +17,7 @@ from assistant.ears.echo import CancellerKind
 from assistant.errors import CrosstalkError, ExitCode
 from assistant.live import FrontEnd, LiveSession
 from assistant.personas import Persona, PersonaError, known_personas, load_persona
+from assistant.personas.live import LivePersona
 from assistant.settings import default_paths, parse_settings
 from assistant.web.house import House, Place
 from assistant.web.messages import MessageError
@@ -63,6 +65,8 @@ class WebService:
     def __init__(self, parts: Parts, persona: Persona, request: WebRequest, listener: socket.socket) -> None:
         self._parts = parts
         self._persona = persona
+        self._reference = request.persona
+        self._speaking: WeakKeyDictionary[LiveSession, LivePersona] = WeakKeyDictionary()
         self._listener = listener
         self.port = listener.getsockname()[1]
         self.house = House(self._begin, persona.name, request.sessions)
@@ -92,7 +96,10 @@ class WebService:
             self.house.close()
 
     def _begin(self, front: FrontEnd) -> LiveSession:
-        persona = load_persona(self._persona.name) if self._persona.name in known_personas() else self._persona
+        try:
+            persona = load_persona(self._reference)
+        except PersonaError:  # broken since the page was opened
+            persona = self._persona
         session = LiveSession(
             lambda wiring: converse(
                 self._parts,
@@ -105,17 +112,20 @@ class WebService:
             ),
             front,
         )
-        return session.start()
+        who = LivePersona(session, self._reference, persona, lambda persona: character(self._parts, persona))
+        self._speaking[session] = who
+        session.start()
+        who.begin()
+        return session
 
     def _switch(self, place: Place, name: str) -> None:
         try:
-            persona = load_persona(name) if name in known_personas() else None
+            if name not in known_personas():  # the page names personas, never files
+                raise MessageError(f"there is no persona '{name}'; there are {', '.join(known_personas())}.")
+            self._speaking[place.session].become(name)
         except PersonaError as error:
             raise MessageError(str(error)) from error
-        if persona is None:
-            raise MessageError(f"there is no persona '{name}'; there are {', '.join(known_personas())}.")
         place.persona = name
-        place.session.call(lambda conversation: conversation.become(character(self._parts, persona)))
 
 
 def _described() -> Iterable[tuple[str, str]]:
