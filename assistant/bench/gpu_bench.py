@@ -309,7 +309,7 @@ def show(result: dict[str, Any]) -> None:
         for n, speed in figures["prefill"].items():
             print(f"  prefill@{n:4} {speed:10.0f} tok/s")
         print(
-            f"  append {figures['append']['seconds'] * 1e3:.2f} ms, {figures['append']['over_weight_read']} weight reads"
+            f"  append {figures['append']['seconds'] * 1e3:.2f} ms, {figures['append']['over_weight_read']} reads of W"
         )
         print("  forks " + ", ".join(f"{n}: {s * 1e3:.3f} ms" for n, s in figures["forks"].items()))
         print(f"  shared prefix: {figures['shared']['speed_up']} times the speed of separate reads")

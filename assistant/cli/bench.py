@@ -63,7 +63,13 @@ def engine(
 
     chosen = engine_bench.EngineBench(_model_file(model), device, threads, rounds, transformers, tuple(only))
     result = engine_bench.run(chosen, lambda what: typer.echo(what, err=True))
+    if device == "cuda":
+        from assistant.bench import gpu_bench
+
+        result["card"] = gpu_bench.run(gpu_bench.default_bench(), lambda what: typer.echo(what, err=True))
     print_json(result) if as_json else engine_bench.show(result)
+    if device == "cuda" and not as_json:
+        gpu_bench.show(result["card"])
 
 
 @bench.command()
