@@ -29,6 +29,8 @@ BURST = 100.0
 """Requests a client may send; more wait, and what it sends meanwhile stays in its own buffer."""
 IDLE = 600.0
 SLOWEST_READER = 5.0
+LAST_ANSWERS = 1.0
+"""Seconds for answers that are under way when the end comes."""
 LONGEST_PATH = 107
 """Bytes of a Unix socket's path."""
 
@@ -101,9 +103,13 @@ class ControlServer:
             self._socket.close()
             self.path.unlink(missing_ok=True)
         with self._guard:
-            for client in self._clients:
-                with contextlib.suppress(OSError):
-                    client.shutdown(socket.SHUT_RDWR)
+            clients = list(self._clients)
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RD)  # what is being answered is still answered
+        end = time.monotonic() + LAST_ANSWERS
+        while self._clients and time.monotonic() < end:
+            time.sleep(0.01)
         self._release()
 
     # --- the socket itself ------------------------------------------------------------------------------------
