@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
@@ -112,10 +112,20 @@ class GpuModel:
         if self.settings.graphs and self.device.type == "cuda" and decode:
             host = plan_step(batch, shapes, sampling, padded=True)
             if cache not in self._graphs:
-                self._graphs[cache] = StepGraphs(lambda inputs, c, dry: self.step(inputs, cache, c, dry), self.device)
+                self._graphs[cache] = StepGraphs(self._step_over(ref(cache)), self.device)
             return self._graphs[cache].run(host, cuts)
         host = plan_step(batch, shapes, sampling)
         return self.step(self.send(host), cache, cuts)
+
+    def _step_over(self, cache: ref[GpuCache]) -> Callable[[StepInputs, bool, bool], torch.Tensor]:
+        """`step` over a cache that it does not keep alive: the cache's graphs must go when the cache goes."""
+
+        def step(inputs: StepInputs, cuts: bool, dry: bool) -> torch.Tensor:
+            living = cache()
+            assert living is not None, "the caller of a step holds the cache"
+            return self.step(inputs, living, cuts, dry)
+
+        return step
 
     def plan_shape(self, cache: GpuCache, group: int) -> PlanShape:
         """The numbers that planning needs for one cache group."""
@@ -192,7 +202,7 @@ class GpuModel:
         return torch.cat((angle.cos(), angle.sin()), dim=1)
 
     def partial(self, group: GroupInputs, rows: int) -> Partial | None:
-        """Room for the splits' results, shared by the layers of a group."""
+        """Room for the splits' results, shared by the layers of a group (also for rows that are walked)."""
         if not len(group.merged_rows):
             return None
         size = (rows, self.shape.n_heads, group.max_splits)
