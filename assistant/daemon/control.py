@@ -40,6 +40,8 @@ Handle = Callable[[dict[str, Any]], dict[str, Any]]
 class ControlError(CrosstalkError):
     """The socket cannot be opened."""
 
+    exit_code = ExitCode.OUTPUT
+
 
 class AlreadyRunning(ControlError):
     """Another daemon has this socket."""
@@ -47,8 +49,6 @@ class AlreadyRunning(ControlError):
 
 class SocketRefused(ControlError):
     """The folder or file does not let us."""
-
-    exit_code = ExitCode.OUTPUT
 
 
 class ControlServer:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from assistant.errors import CrosstalkError
+from assistant.errors import CrosstalkError, ExitCode
 
 SLOWEST = 10.0
 """Seconds a client may take to ask."""
@@ -16,6 +16,8 @@ SLOWEST = 10.0
 
 class PortInUse(CrosstalkError):
     """Somebody else listens there."""
+
+    exit_code = ExitCode.OUTPUT
 
 
 class Monitor:

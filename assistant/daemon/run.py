@@ -10,6 +10,7 @@ from pathlib import Path
 from assistant.build import load
 from assistant.daemon.config import DaemonConfig, load_config
 from assistant.daemon.control import ControlServer
+from assistant.daemon.ears import Ears
 from assistant.daemon.http import Monitor
 from assistant.daemon.log import Log
 from assistant.daemon.notify import Notifier
@@ -59,6 +60,7 @@ def run(request: DaemonRequest) -> None:
     persona = load_persona(config.persona)
     paths = default_paths(persona, config)
     folder = _writable(state_folder(config.state))
+    ears = Ears(config.wake)
     log, notifier, late = Log(config.log), Notifier(), _Late()
     control = ControlServer(socket_path(config.socket, folder), late.handle)
     control.open()
@@ -73,7 +75,7 @@ def run(request: DaemonRequest) -> None:
             monitor.close()
         raise
     try:
-        service = Service(config, request.config, request.overrides, parts, persona, folder, log, notifier)
+        service = Service(config, request.config, request.overrides, parts, persona, folder, ears, log, notifier)
         late.service = service
         _obey_signals(service)
         service.run(control, monitor)

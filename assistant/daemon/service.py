@@ -51,6 +51,7 @@ class Service(FrontEnd):
         parts: Parts,
         persona: Persona,
         folder: Path,
+        ears: Ears,
         log: Log,
         notifier: Notifier,
     ) -> None:
@@ -74,7 +75,7 @@ class Service(FrontEnd):
         self.metrics = Metrics(lambda: parts.engine.stats, lambda: self.devices.stats)
         self.hooks = Hooks(config.hooks, log)
         self.sayings = Sayings()
-        self.ears = Ears(config.wake)
+        self.ears = ears
         fronts = (self.devices, self, self.ears, self.journal, self.memory, self.metrics, self.hooks, self.sayings)
         self.session = LiveSession(self._converse, *fronts)
         self.sayings.use(self.session)
