@@ -62,7 +62,8 @@ def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) ->
         except BenchUnavailable as error:
             notes.append(str(error))
     seconds: dict[str, dict[str, float]] = {}
-    for figure, sample in _figures(tokens):
+    costs: dict[str, float] = {}
+    for figure, sample in _figures(tokens, costs):
         if bench.only and not figure.startswith(bench.only):
             continue
         progress(figure)
@@ -72,7 +73,7 @@ def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) ->
         "threads": bench.threads,
         "model": model_file.name,
         "seconds": seconds,
-        "ratios": _ratios(seconds),
+        "ratios": _ratios(seconds, costs),
         "notes": notes,
     }
     if not bench.only or "accuracy" in bench.only:
@@ -97,8 +98,12 @@ def _timed(side: Side, pieces: list[Any]) -> tuple[float, np.ndarray]:
     return time.perf_counter() - before, tokens
 
 
-def _figures(tokens: list[int]) -> list[tuple[str, Callable[[Side], float]]]:
-    """Longest contexts first, so that each side fills its cache once and is then cut back."""
+def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Callable[[Side], float]]]:
+    """Longest contexts first, so that each side fills its cache once and is then cut back.
+
+    `costs` is told what our step over several forks costs over a one-row step taken right after it.
+    """
+    pairs: dict[int, list[float]] = {}
     held: dict[str, int] = {}
 
     def fill(side: Side, n: int) -> None:
@@ -135,6 +140,10 @@ def _figures(tokens: list[int]) -> list[tuple[str, Callable[[Side], float]]]:
             for step in range(STEPS):
                 pieces = [(s, [tokens[100 * s + step]], FORK_PREFIX + step) for s in range(count)]
                 samples.append(_timed(side, pieces)[0])
+                if isinstance(side, OurSide):
+                    one, _ = _timed(side, pieces[:1])
+                    pairs.setdefault(count, []).append(samples[-1] / one)
+                    costs[f"forks{count}@{FORK_PREFIX}"] = statistics.median(pairs[count])
             for sequence in range(1, count):
                 side.trim(sequence, 0)
             return statistics.median(samples)
@@ -175,17 +184,14 @@ def _alternate(sides: list[Side], sample: Callable[[Side], float], rounds: int) 
     return {name: statistics.median(samples) for name, samples in taken.items()}
 
 
-def _ratios(seconds: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _ratios(seconds: dict[str, dict[str, float]], costs: dict[str, float]) -> dict[str, Any]:
     """Speed over llama.cpp's better mode; forks: cost of our four-row step over our one-row step."""
     ratios: dict[str, Any] = {}
     for figure, by_side in seconds.items():
         theirs = [s for name, s in by_side.items() if name.startswith("llama.cpp")]
-        if figure.startswith("forks"):
-            continue
-        ratios[figure] = round(min(theirs) / by_side["crosstalk"], 3) if theirs else None
-    one, four = seconds.get(f"forks1@{FORK_PREFIX}"), seconds.get(f"forks4@{FORK_PREFIX}")
-    if one and four:
-        ratios[f"forks4@{FORK_PREFIX}"] = round(four["crosstalk"] / one["crosstalk"], 3)
+        if not figure.startswith("forks"):
+            ratios[figure] = round(min(theirs) / by_side["crosstalk"], 3) if theirs else None
+    ratios.update({name: round(cost, 3) for name, cost in costs.items() if name.startswith("forks4")})
     return ratios
 
 

@@ -3,7 +3,7 @@
 Pages lie so that nothing is summed across lanes.  Keys of one page and key/value head are blocks of 16 positions,
 dimension by dimension: K [blocks, head_dim, 16].  Values are V [page_size, head_dim].  A *query vector* is one head of
 one row; all query vectors that see the same keys (the heads of a GQA group, the rows of a chunk, forks on a shared
-prefix) are computed together, so that a key or value is loaded and widened once for up to eight of them.  Each query
+prefix) are computed together, so that a key or value is loaded and widened once for up to twelve of them.  Each query
 vector's own operations are the same, in the same order, whatever the company.
 
 int8 pages hold one float32 scale per position and head: K scales [blocks, 16], V scales [page_size].
@@ -21,8 +21,12 @@ from kernels.cpu.vec import F16, F32, I8, I32, Emitter, Loop, intrinsic
 
 WIDTH = 16
 """Positions of a key block and floats of a slice of a head."""
-TOGETHER = (8, 4, 3, 2, 1)
-"""Numbers of query vectors that have a loop of their own."""
+
+
+def _blocking(isa: Isa) -> tuple[tuple[int, ...], int]:
+    """Numbers of query vectors that have a loop of their own, and how many sums (vectors of 16) stay in registers."""
+    return ((12, 8, 4, 3, 2, 1), 24) if isa is Isa.AVX512 else ((4, 3, 2, 1), 4)
+
 PREFETCH_AHEAD = 4096
 """Bytes between what is used and what is asked for."""
 _V = ir.VectorType(F32, WIDTH)
@@ -50,10 +54,10 @@ def _widen(e: Emitter, store: Store, address: ir.Value, offset: ir.Value | int) 
     return e.b.sitofp(e.b.sext(raw, ir.VectorType(I32, WIDTH)), _V)
 
 
-def _row_blocks(e: Emitter, n: ir.Value, emit) -> None:
+def _row_blocks(e: Emitter, n: ir.Value, counts: tuple[int, ...], emit) -> None:
     """Run emit(first, count) over n query vectors, as many at a time as possible."""
     start: ir.Value = e.i64(0)
-    for count in TOGETHER:
+    for count in counts:
         loop = Loop(e, start, e.b.sub(n, e.i64(count - 1)), count)
         emit(loop.index, count)
         loop.close()
@@ -68,7 +72,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
     """
     if not all(isinstance(t, types.IntegerLiteral) for t in (isa, store)):
         return None
-    wide = Isa(isa.literal_value).registers == 32
+    counts, most_sums = _blocking(Isa(isa.literal_value))
     kind = Store(store.literal_value)
 
     def codegen(context, builder, signature, args):
@@ -104,7 +108,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
                     e.store(total, row, b.mul(here, e.i64(WIDTH * 4)))
 
         def rows_block(first: ir.Value, count: int) -> None:
-            together = max(1, min(4, (16 if wide else 4) // count))
+            together = max(1, min(4, most_sums // count))
             loop = Loop(e, 0, b.sub(n_blocks, e.i64(together - 1)), together)
             blocks(first, count, loop.index, together)
             loop.close()
@@ -113,7 +117,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
                 blocks(first, count, rest.index, 1)
                 rest.close()
 
-        _row_blocks(e, n, rows_block)
+        _row_blocks(e, n, counts, rows_block)
         return context.get_dummy_value()
 
     return types.void(isa, store, *[types.int64] * 8), codegen
@@ -154,7 +158,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
     """sums[i] += sum over positions of weights[i, position] * V[position]; n query vectors, sums [n, head_dim]."""
     if not all(isinstance(t, types.IntegerLiteral) for t in (isa, store)):
         return None
-    wide = Isa(isa.literal_value).registers == 32
+    counts, most_sums = _blocking(Isa(isa.literal_value))
     kind = Store(store.literal_value)
 
     def codegen(context, builder, signature, args):
@@ -189,7 +193,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
                     e.store(new[i * width + j], row, b.add(start, e.i64(64 * j)))
 
         def rows_block(first: ir.Value, count: int) -> None:
-            width = max(1, min(4, (16 if wide else 4) // count))
+            width = max(1, min(4, most_sums // count))
             loop = Loop(e, 0, b.sub(head_dim, e.i64(WIDTH * width - 1)), WIDTH * width)
             slices(first, count, loop.index, width)
             loop.close()
@@ -198,7 +202,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
                 slices(first, count, rest.index, 1)
                 rest.close()
 
-        _row_blocks(e, n, rows_block)
+        _row_blocks(e, n, counts, rows_block)
         return context.get_dummy_value()
 
     return types.void(isa, store, *[types.int64] * 8), codegen

@@ -25,10 +25,10 @@ def test_engine_bench_reports_each_figure_beside_its_ratio(
     smollm2_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = engine_bench.EngineBench(
-        smollm2_path, rounds=1, transformers=False, only=("prefill@16", "forks1", "forks4", "decode@128")
+        smollm2_path, rounds=1, transformers=False, only=("prefill@16", "forks4", "decode@128")
     )
     result = engine_bench.run(bench)
-    assert set(result["seconds"]) == {"prefill@16", "forks1@1000", "forks4@1000", "decode@128"}
+    assert set(result["seconds"]) == {"prefill@16", "forks4@1000", "decode@128"}
     assert all(by_side["crosstalk"] > 0 for by_side in result["seconds"].values())
     assert set(result["ratios"]) == {"prefill@16", "decode@128", "forks4@1000"}
     assert result["ratios"]["forks4@1000"] > 0 and result["ratios"]["decode@128"] is None
@@ -38,7 +38,7 @@ def test_engine_bench_reports_each_figure_beside_its_ratio(
 
 
 def test_all_figures_of_the_json_document_have_their_names() -> None:
-    names = {name for name, _ in engine_bench._figures([0] * 5000)}
+    names = {name for name, _ in engine_bench._figures([0] * 5000, {})}
     assert {"decode@128", "decode@1024", "decode@4096", "ttft_append30@2000", "forks4@1000"} < names
     assert {f"prefill@{n}" for n in (16, 32, 64, 128, 512)} < names
 
