@@ -130,6 +130,10 @@ class Job:
         end = min(total, seq.filled + max(1, budget))
         return [Work(self, seq, end, (total - 1,) if end == total else (), total)]
 
+    def postpone(self, store: KVStore, work: Work) -> bool:
+        """Take a work back that found no pages beside the job's others; False if it cannot wait."""
+        return False
+
     def accept(self, store: KVStore, work: Work, logits: np.ndarray) -> None:
         """Logits [len(work.rows), vocab] of a work; the array is only good during the call."""
         raise NotImplementedError

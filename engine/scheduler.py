@@ -140,8 +140,11 @@ class Scheduler:
                 continue
             # Beside work of a higher priority a prompt is read in smaller bites: it must not slow the voice down.
             share = budget if not works or works[0].job.priority == job.priority else max(8, budget // 4)
+            planned = len(works)
             for work in job.wants(self.store, share):
-                if self._reserve(work):
+                if job.done:
+                    break
+                if self._reserve(work, later=len(works) > planned):
                     budget -= work.end - work.seq.filled
                     works.append(work)
         # To make room for a later work its own job, or another's, may have been ended: its pages are gone.
@@ -180,11 +183,14 @@ class Scheduler:
                 if not self._make_room(job, error):
                     return False
 
-    def _reserve(self, work: Work) -> bool:
+    def _reserve(self, work: Work, later: bool) -> bool:
+        """Get the work its pages; `later`: the job has other work in this step, so this one may wait for the next."""
         while True:
             try:
                 copied = self.store.reserve(work.seq, work.end, work.whole)
             except OutOfPages as error:
+                if later and work.job.postpone(self.store, work):
+                    return False
                 if not self._make_room(work.job, error):
                     return False
                 continue

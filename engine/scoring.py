@@ -114,13 +114,24 @@ class ScoreJob(Job):
             used += n
         return works
 
+    def postpone(self, store: KVStore, work: Work) -> bool:
+        if work.seq is self.seq:
+            return False
+        i = self._suffix_of(work)
+        store.drop(self._forks.pop(i), keep=False)
+        self._waiting.insert(0, i)
+        return True
+
+    def _suffix_of(self, work: Work) -> int:
+        return next(number for number, fork in self._forks.items() if fork is work.seq)
+
     def accept(self, store: KVStore, work: Work, logits: np.ndarray) -> None:
         if work.seq is self.seq:
             if work.rows:
                 self.seq.logits = logits[0].copy()
                 self._settle(store)
             return
-        i = next(number for number, fork in self._forks.items() if fork is work.seq)
+        i = self._suffix_of(work)
         row = self.seq.logits
         assert row is not None
         self._score(i, row, logits)

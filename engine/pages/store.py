@@ -178,6 +178,8 @@ class KVStore:
         """Take back claims that were never filled; only the claimer has any on a page."""
         size = self.page_size
         for g, pool in enumerate(self.pools):
+            if seq.reserved[g] <= seq.filled:
+                continue  # claims on the page at `filled`, if any, are another holder's
             for block in range(seq.filled // size, -(-seq.reserved[g] // size)):
                 page = self._page(g, seq, block)
                 if page is not None:
@@ -244,7 +246,7 @@ class KVStore:
 
     def _refill_window(self, g: int, seq: Sequence, window: int) -> bool:
         size = self.page_size
-        low = max(0, seq.filled - window) // size
+        low = max(0, seq.filled - window + 1) // size
         for block in range(min(seq.first[g], -(-seq.filled // size)) - 1, low - 1, -1):
             tokens = seq.block_tokens(block, seq.filled)
             page, valid = self.pools[g].find(seq.parent_hash(block), tokens)

@@ -6,7 +6,9 @@ equality, not closeness.
 
 from __future__ import annotations
 
+import tempfile
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,6 +241,25 @@ class Conversations(RuleBasedStateMachine):
         for i, session, log in results:
             self.put(i, session, log)
 
+    @precondition(lambda self: self.sessions)
+    @rule(data=st.data())
+    def save_and_load(self, data):
+        i, session, log = self.pick(data)
+        if not log:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "session"
+            try:
+                session.save(path)
+                session.close()
+                self.engine.drop_cache()
+                loaded = self.engine.load_session(path)
+            except OutOfPages:
+                session.close()
+                del self.sessions[i]
+                return
+        self.put(i, loaded, log)
+
     @precondition(lambda self: self.engine is not None)
     @rule()
     def evict(self):
@@ -260,7 +281,7 @@ def machine(examples: int, steps: int):
     return case
 
 
-TestConversations = machine(60, 25)
+TestConversations = machine(100, 30)
 
 
 @pytest.mark.soak

@@ -110,6 +110,18 @@ def test_a_shift_keeps_the_ids_and_never_poisons_the_prefix(make):  # noqa: F811
     same(session, ids[:3])
 
 
+@pytest.mark.parametrize("keep", [0, 4, 5, 9])
+@pytest.mark.parametrize("drop", [3, 4, 8])
+def test_with_one_layer_a_shift_is_exact(make, keep, drop):  # noqa: F811
+    """Keys of the first layer depend on token and position alone: what differs with more layers is the past they saw."""
+    engine = make((None,))
+    session = engine.new_session(letters(30))
+    session.shift(keep, drop)
+    left = letters(30)[:keep] + letters(30)[keep + drop :]
+    session.append([7])
+    assert np.abs(session.last_logits() - fresh_logits(engine.file, [*left, 7])).max() < 1e-4
+
+
 def test_a_shift_is_refused_where_it_is_wrong(make):  # noqa: F811
     with pytest.raises(ShiftRefused, match="sliding-window"):
         make((6, None)).new_session(letters(20)).shift(2, 4)

@@ -296,6 +296,16 @@ def test_scoring_uses_one_forward_and_shares_the_prefix(make):
     assert session.stats.forwarded == 16 + 3 * 2
 
 
+def test_scoring_more_suffixes_than_there_are_pages_takes_several_steps(make):
+    engine = make(memory_bytes=2 * 2 * 8 * 4 * 4 * 6)  # six pages
+    session = engine.new_session(letters(10))
+    suffixes = [[s, 5, 6] for s in range(8)]
+    scores = session.score(suffixes, keep_last=True)
+    for suffix, score in zip(suffixes, scores, strict=True):
+        assert np.array_equal(score.last, fresh_logits(engine.file, letters(10) + suffix))
+    assert engine.stats.pools[0].held == 3
+
+
 def test_scoring_a_session_that_is_speaking(make):
     engine = make()
     session = engine.new_session(letters(8))
