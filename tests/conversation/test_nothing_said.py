@@ -1,0 +1,123 @@
+"""Case 34: the model says nothing, or nothing that sounds. The floor is free again at once, and the next turn works.
+
+Case 38: questions that come on each other's heels. One mouth: an answer ends before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assistant.audio.constants import FRAME
+from assistant.build import Parts, converse
+from assistant.conversation.conversation import Conversation
+from assistant.conversation.workers import InlineWorkers
+from assistant.floor import Phase
+from assistant.personas import load_persona
+from assistant.replay import VirtualClock
+from assistant.timeline.events import Turn
+from engine import Sampling
+from tests.loaded import loaded
+
+SILENCE = np.zeros(FRAME, np.float32)
+
+
+class Talk:
+    """A conversation in a silent room, and all that is heard of it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.clock = VirtualClock()
+        self._frames = 0
+        self.conversation: Conversation = converse(
+            parts, load_persona("default"), InlineWorkers(), self.clock.now, on_turn=self._turn
+        )
+
+    def _turn(self, turn: Turn) -> None:
+        self.turns[turn.index] = turn
+
+    def frames(self, count: int) -> np.ndarray:
+        sound = []
+        for _ in range(count):
+            self.clock.until_frame(self._frames, self.conversation.deliver)
+            self._frames += 1
+            sound.append(self.conversation.frame(SILENCE).copy())
+        return np.concatenate(sound)
+
+    def until(self, happened: Callable[[], bool]) -> int:
+        """Frames until something has happened; fails after twenty seconds of sound."""
+        for frame in range(1_000):
+            if happened():
+                return frame
+            self.frames(1)
+        raise AssertionError("it never happened")
+
+
+@pytest.fixture
+def talk(smollm2_path: Path, whisper_path: Path, piper_path: Path) -> Iterator[Talk]:
+    running = Talk(loaded(smollm2_path, whisper_path, piper_path))
+    yield running
+    running.conversation.close()
+
+
+def mute_model(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the end of the turn the only token the model will choose."""
+    dialogue = talk.conversation._dialogue
+    end = dialogue._engine.template.end_of_turn_ids
+    silent = Sampling(logit_bias=dict.fromkeys(end, 1e4))
+    monkeypatch.setattr(dialogue, "_sampling", lambda: silent)
+
+
+def test_the_model_says_nothing(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        mute_model(talk, patch)
+        talk.conversation.say_text("What is the capital of France?")
+        sound = talk.frames(5)
+        assert talk.conversation.phase is Phase.LISTENING and talk.conversation.idle
+        assert not sound.any()
+        assert talk.turns[0].assistant_text == talk.turns[0].heard_text == ""
+        assert talk.turns[0].speech_start is None and not talk.turns[0].interrupted
+    talk.conversation.say_text("What is the capital of Spain?")
+    talk.until(lambda: talk.conversation.idle)
+    assert "Madrid" in talk.turns[1].heard_text
+
+
+@pytest.mark.parametrize("text", ["...", "—", "🙂", "**"])
+def test_the_answer_has_no_sound(talk: Talk, text: str) -> None:
+    talk.conversation.greet(text)
+    assert talk.conversation.phase is not Phase.LISTENING
+    sound = talk.frames(5)
+    assert talk.conversation.phase is Phase.LISTENING and talk.conversation.idle
+    assert not sound.any() and talk.turns[0].speech_start is None
+    talk.conversation.say_text("What is the capital of Spain?")
+    talk.until(lambda: talk.conversation.idle)
+    assert "Madrid" in talk.turns[1].heard_text
+
+
+def test_silence_sends_nothing(talk: Talk) -> None:
+    dialogue = talk.conversation._dialogue
+    before = list(dialogue.base.ids)
+    assert not talk.frames(150).any()
+    assert talk.conversation.phase is Phase.LISTENING and not talk.turns
+    assert dialogue.base.ids == before and dialogue._tail is None and not dialogue._drafts
+
+
+def test_two_quick_questions_while_it_speaks(talk: Talk) -> None:
+    talk.conversation.say_text("Tell me about the ocean.")
+    talk.until(lambda: talk.conversation.playing)
+    talk.frames(40)
+    talk.conversation.say_text("How many legs does a spider have?")
+    talk.frames(10)
+    talk.conversation.say_text("What is the capital of Spain?")
+    talk.until(lambda: talk.conversation.idle)
+    first, *_, last = talk.turns.values()
+    assert first.interrupted and first.heard_text and first.assistant_text.startswith(first.heard_text)
+    assert last.user_text == "What is the capital of Spain?" and "Spain" in last.heard_text
+    assert last.heard_text == last.assistant_text.strip() and not last.interrupted
+    spoken = [turn for turn in talk.turns.values() if turn.speech_start is not None]
+    for before, after in zip(spoken, spoken[1:], strict=False):
+        assert before.speech_end is not None and after.speech_start is not None
+        assert before.speech_end <= after.speech_start, "two answers in the air at once"
