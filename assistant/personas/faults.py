@@ -20,7 +20,7 @@ class Fault:
 
     def __str__(self) -> str:
         where = str(self.file) if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.field} {self.text}" if self.field else f"{where}: {self.text}"
+        return " ".join(f"{where}: {self.field} {self.text}".split())  # one line, whatever the file holds
 
 
 class PersonaError(CrosstalkError):

@@ -17,7 +17,8 @@ from assistant.personas.marks import Document, Keys, dotted
 def faults_of(error: ValidationError, model: type[BaseModel], document: Document) -> list[Fault]:
     """One fault for each thing wrong, in the order of the file's lines."""
     found = []
-    for item in error.errors():
+    # A field that is missing comes behind a misspelt one, which is probably the same.
+    for item in sorted(error.errors(), key=lambda item: item["type"] == "missing"):
         keys: Keys = item["loc"]
         place = document.place(keys)
         found.append(Fault(place.file, place.line, dotted(keys), _sentence(dict(item), model, keys)))

@@ -63,7 +63,7 @@ BAD = [
         ["4: interjections.reasons[1] never applies; give it hears, after or judged."],
     ),
     (
-        "system: A.\ninterjections:\n  reasons:\n    - {name: x, say: No, after: 1}\n    - {name: x, say: No, after: 2}",
+        "system: A.\ninterjections:\n  reasons:\n  - {name: x, say: A, after: 1}\n  - {name: x, say: A, after: 2}",
         ["2: interjections has two reasons called 'x'; each needs a name of its own."],
     ),
     ('system: A.\ncontext: {command: "date \'"}', ["2: context.command is no command: no closing quotation."]),
