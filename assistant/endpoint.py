@@ -18,8 +18,8 @@ MS = 16
 _DANGLING = frozenset(
     "a an the and or but so because if when while that which who whose to of in on at for from with by about into "
     "my your his her its our their this these those is are was were be am can could will would should i i'd i'm "
-    "you're we're they're it's um uh er erm hmm like than as very really also not how what's let's and-then "
-    "would-like want need have".split()
+    "you're we're they're it's um uh er erm hmm like than as very really also not how what's let's want "
+    "need have".split()
 )
 _DIGITS = frozenset("zero oh one two three four five six seven eight nine ten double triple".split())
 _DICTATED = frozenset("number code pin phone zip account postcode extension".split())

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
+from assistant.audio.constants import FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.conversation.conversation import Conversation
 from assistant.conversation.workers import ThreadWorkers, Workers
 from assistant.floor import Key, Phase
@@ -121,7 +121,6 @@ class LiveSession:
         self._said_levels: list[float] = []
         self._phase = Phase.LISTENING
         self._silence = np.zeros(FRAME, np.float32)
-        self._nothing = np.zeros(PLAYBACK_FRAME, np.float32)
         self._ready = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="crosstalk-live", daemon=True)

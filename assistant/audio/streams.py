@@ -95,7 +95,6 @@ class Microphone(Stream):
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self._blocks: SimpleQueue[NDArray[np.float32] | None] = SimpleQueue()
-        self._queued = 0
         self._open("InputStream", callback=self._callback)
         self._resampler = StreamResampler(self.rate, SAMPLE_RATE)
         self._rest = np.zeros(0, np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,3 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, timeline: Timeline) -> None:
     """Write the timeline to `path`, atomically."""
     write_text(path, json.dumps(timeline.as_json(), indent=1, ensure_ascii=False) + "\n")
-
-
-def finished_copy(timeline: Timeline, duration: float, *, complete: bool) -> Timeline:
-    """The timeline as it is written at the end of a run of `duration` seconds."""
-    return replace(timeline, duration=duration, complete=complete)

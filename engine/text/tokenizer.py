@@ -84,11 +84,6 @@ class Tokenizer:
         """The id of a token by its exact spelling in the vocabulary, None if there is none."""
         return self._special.get(token, self._core.token_to_id(token))
 
-    def ids_of_text(self, text: str) -> list[int]:
-        """All single tokens that decode to exactly `text`: what a probe sums over ('.' may exist more than once)."""
-        wanted = text.encode()
-        return [i for i, raw in enumerate(self._bytes) if raw == wanted]
-
     def is_special(self, token: int) -> bool:
         """Whether the id is a control token."""
         return token in self._special_ids

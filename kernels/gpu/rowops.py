@@ -18,7 +18,6 @@ from kernels.gpu.weights import DeviceDense, DeviceGrouped4, DeviceGrouped8, Dev
 
 NO_QUANT = tl.constexpr(0)
 INT8 = tl.constexpr(1)
-FP8 = tl.constexpr(2)
 
 
 @triton.jit
