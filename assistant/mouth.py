@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,6 +76,37 @@ def _clauses(phrase: str) -> list[Clause]:
     """As a reply cuts it: a phrase is spoken clause by clause, and found again by them."""
     splitter = ClauseSplitter()
     return [*splitter.push(phrase), *splitter.finish()]
+
+
+class VoiceShelf:
+    """Voices beside the one that was loaded first, each loaded when a persona wants it. Any thread."""
+
+    def __init__(self, threads: int, *, one_for_all: bool) -> None:
+        """`one_for_all`: the first voice was chosen for every persona."""
+        self._threads = threads
+        self._one_for_all = one_for_all
+        self._first: str | None = None
+        self._lock = threading.Lock()
+        self._loaded: dict[str, Voice] = {}
+
+    def other(self, name: str) -> Voice | None:
+        """The voice called `name`; None if it is the first one, whose name is the first that is asked for."""
+        from assistant.models import find_model
+
+        with self._lock:
+            self._first = self._first or name
+            if self._one_for_all or name == self._first:
+                return None
+            if name not in self._loaded:
+                self._loaded[name] = Voice.load(find_model(voice_reference(name)), threads=self._threads)
+            return self._loaded[name]
+
+
+def voice_reference(name: str) -> str:
+    """A voice's name in the catalogue: "joe" means "piper-joe"."""
+    from assistant.models import load_catalogue
+
+    return f"piper-{name}" if f"piper-{name}" in load_catalogue().models else name
 
 
 class SilentMouth:

@@ -5,9 +5,11 @@ Terminal, page and daemon do the same with a persona; they do it here.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from assistant.conversation.conversation import Character
+from assistant.errors import CrosstalkError
 from assistant.floor import Phase
 from assistant.live import FrontEnd, LiveSession, Status
 from assistant.personas.faults import PersonaError
@@ -15,6 +17,7 @@ from assistant.personas.files import load_persona
 from assistant.personas.model import Persona
 from assistant.personas.watch import PersonaFiles
 from assistant.timeline.events import EventType
+from voices.errors import VoiceError
 
 LOOK_EVERY = 1.0
 """Seconds on the audio clock between two looks at the files."""
@@ -59,8 +62,18 @@ class LivePersona(FrontEnd):
         except PersonaError as error:
             self._session.tell(EventType.ERROR, str(error))
             return
-        if persona is not None:
+        if persona is None:
+            return
+        if persona.voice.name == self.persona.voice.name:
+            self._take_or_tell(persona)
+        else:  # it may have to be loaded, and this thread has a frame to play
+            threading.Thread(target=self._take_or_tell, args=(persona,), name="crosstalk-voice", daemon=True).start()
+
+    def _take_or_tell(self, persona: Persona) -> None:
+        try:
             self._take(persona)
+        except (CrosstalkError, VoiceError) as error:
+            self._session.tell(EventType.ERROR, str(error))
 
     def _take(self, persona: Persona) -> None:
         who = self._character(persona)
