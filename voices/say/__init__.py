@@ -1,1 +1,1 @@
-"""How is this said? One file for each kind of text; `rules(language)` puts them in order of precedence."""
+"""How is this said? One file for each kind of text; `voices.speakable` asks them in order of precedence."""
