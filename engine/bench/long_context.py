@@ -197,23 +197,24 @@ def _measure(name: str, policy: Policy, engine: Engine, spoken: list[list[int]],
 
 
 def _passkey(engine: Engine, policy: Policy, budget: int, place: str) -> float:
-    """Share of the keys named when told in the system prompt, in a turn long gone, or in a recent turn."""
-    template, found = engine.template, 0
+    """Share of the keys named when told in the pinned beginning, in a part long gone, or recently.
+
+    Plain text of twice the budget, not a chat: this small model names keys from plain text at any distance it was
+    trained for, so that a miss is the policy's.
+    """
+    encode, found, total = engine.tokenizer.encode, 0, 2 * budget
     for key in KEYS:
-        told = f" The pass key is {key}. Remember it."
-        ids = template.system(SYSTEM + (told if place == "system" else ""))
+        told = f" The pass key is {key}. Remember it. {key} is the pass key."
+        ids = encode("A note about the weather and a pass key." + (told if place == "system" else ""))
         turns: list[int] = []
-        pinned = len(ids)
-        session = engine.new_session(ids)
-        total = 2 * budget
-        while len(session) < total:
-            turns.append(len(session))
-            here = {"dropped": pinned, "recent": total - budget // 6}.get(place, -1)
-            now = place != "system" and turns[-1] >= here and not (len(turns) > 1 and turns[-2] >= here)
-            text = FILLER.strip() + (told if now else "")
-            session.append(template.user(text, after_system=not turns[:-1]) + template.assistant("Okay."))
-        fits = policy(session, pinned, turns, budget)
-        fits.append(template.user("What is the pass key?") + engine.tokenizer.encode("The pass key is"))
+        pinned, wanted = len(ids), {"dropped": total // 8, "recent": total - budget // 6}.get(place)
+        while len(ids) < total:
+            turns.append(len(ids))
+            ids += encode(" " + FILLER.strip())
+            if wanted is not None and len(ids) >= wanted:
+                ids, wanted = ids + encode(told), None
+        fits = policy(engine.new_session(ids), pinned, turns, budget)
+        fits.append(encode(" What is the pass key? The pass key is"))
         found += str(key) in fits.generate(Sampling(max_tokens=8)).text()
         fits.close()
     return found / len(KEYS)
