@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assistant.calibrations import calibration_of
 from assistant.conversation.conversation import Character, Conversation, ConversationSettings
@@ -27,7 +27,10 @@ from assistant.ears.transcriber import AsrSettings, Transcriber
 from assistant.ears.utterance import UtteranceSettings
 from assistant.ears.vad import VadSettings
 from assistant.endpoint import Calibration
-from assistant.mouth import PersonaMouth, SilentMouth
+from assistant.llm_openai.choice import LlmChoice, LlmKind
+from assistant.llm_openai.dialogue import RemoteDialogue, RemoteKept
+from assistant.llm_openai.model import RemoteModel
+from assistant.mouth import PersonaMouth, SilentMouth, VoiceShelf
 from assistant.personas import Interruptibility, Persona
 from assistant.personas.language import load_language
 from assistant.player import Output
@@ -44,6 +47,8 @@ class ModelPaths:
     llm: Path
     asr: Path
     voice: Path
+    one_voice: bool = False
+    """All personas speak with it, whatever voice they name."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ class AssistantSettings:
     gate: GateSettings = field(default_factory=GateSettings)
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(context=4096))
     """A voice needs no longer memory than half an hour of talk: what is older is dropped in the background."""
+    llm: LlmChoice = field(default_factory=LlmChoice)
+    """Whether the engine in this process answers, or a server."""
     conversation: ConversationSettings = field(default_factory=ConversationSettings)
     echo_canceller: CancellerKind = CancellerKind.AUTO
     voice_threads: int = 1
@@ -72,6 +79,13 @@ class Parts:
     settings: AssistantSettings
     heads: Heads
     """Prompts of the personas that have spoken."""
+    shelf: VoiceShelf
+    """The voices of personas that name another than the first one did."""
+
+    @property
+    def remote(self) -> RemoteModel | None:
+        """The server that answers instead of the engine, if one does."""
+        return self.engine if isinstance(self.engine, RemoteModel) else None  # type: ignore[unreachable]
 
     def close(self) -> None:
         """Stop the engine's worker."""
@@ -98,7 +112,7 @@ def load(paths: ModelPaths, settings: AssistantSettings, step: Callable[[str], N
         return voice
 
     with ThreadPoolExecutor(3) as pool:
-        engine = pool.submit(ready, "language model", lambda: Engine.load(paths.llm, settings.engine))
+        engine = pool.submit(ready, "language model", lambda: _mind(paths, settings))
         transcriber = pool.submit(ready, "ears", ears)
         voice = pool.submit(ready, "voice", mouth)
         names = Models(
@@ -108,7 +122,14 @@ def load(paths: ModelPaths, settings: AssistantSettings, step: Callable[[str], N
             vad=settings.vad.kind.value,
         )
         chosen, heads = _calibrated(settings, paths.llm), Heads(engine.result())
-        return Parts(engine.result(), transcriber.result(), voice.result(), names, chosen, heads)
+        shelf = VoiceShelf(settings.voice_threads, one_for_all=paths.one_voice)
+        return Parts(engine.result(), transcriber.result(), voice.result(), names, chosen, heads, shelf)
+
+
+def _mind(paths: ModelPaths, settings: AssistantSettings) -> Engine:
+    if settings.llm.kind is LlmKind.OPENAI:
+        return cast(Engine, RemoteModel(settings.llm))  # what the parts share of it; `converse` knows the difference
+    return Engine.load(paths.llm, settings.engine)
 
 
 def _calibrated(settings: AssistantSettings, llm: Path) -> AssistantSettings:
@@ -129,20 +150,28 @@ def converse(
     *,
     silent: bool = False,
     scorer: Scorer | None = None,
-    kept: Kept | None = None,
+    kept: Kept | RemoteKept | None = None,
 ) -> Conversation:
     """A new conversation on loaded models, or one that goes on with a `kept` past. Prefills the persona's prompt.
     `silent`: answers are text only."""
     settings = parts.settings
     canceller = make_canceller(settings.echo_canceller)
     listener = Listener(SpeechEdges(settings.vad), parts.transcriber, settings.utterance, settings.gate, canceller)
-    dialogue = Dialogue(parts.engine, persona, _mouth(parts, persona, silent=silent), clock, kept, parts.heads)
+    mouth = _mouth(parts, persona, silent=silent)
+    dialogue: Dialogue
+    if parts.remote is not None:
+        past = kept if isinstance(kept, RemoteKept) else None
+        dialogue = cast(Dialogue, RemoteDialogue(parts.remote, persona, mouth, clock, past))
+    else:
+        past_here = kept if isinstance(kept, Kept) else None
+        dialogue = Dialogue(parts.engine, persona, mouth, clock, past_here, parts.heads)
     manners = _manners(settings.conversation, persona)
     return Conversation(listener, dialogue, workers, clock, on_event, on_turn, manners, output, scorer)
 
 
 def character(parts: Parts, persona: Persona, *, silent: bool = False) -> Character:
-    """`persona` with a voice and manners, for `Conversation.become`."""
+    """`persona` with a voice and manners, for `Conversation.become`. A voice that is new here is loaded now; NotPulled
+    if it is not on this machine."""
     return Character(persona, _mouth(parts, persona, silent=silent), _manners(parts.settings.conversation, persona))
 
 
@@ -150,7 +179,8 @@ def _mouth(parts: Parts, persona: Persona, *, silent: bool) -> Mouth:
     if silent:
         return SilentMouth()
     noises = load_language(persona.language).noises if persona.backchannels else ()
-    return PersonaMouth(parts.voice, persona.voice, (*persona.phrases, *noises))
+    voice = parts.shelf.other(persona.voice.name) or parts.voice
+    return PersonaMouth(voice, persona.voice, (*persona.phrases, *noises))
 
 
 _OVERLAPS: dict[Interruptibility, dict[str, int]] = {

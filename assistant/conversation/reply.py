@@ -129,6 +129,11 @@ class Reply:
         self._first_sound: float | None = None
 
     @property
+    def text(self) -> str:
+        """All of the answer decoded so far."""
+        return self._text
+
+    @property
     def generated(self) -> int:
         """Tokens decoded so far."""
         return self.hidden + len(self._token_ends)

@@ -18,7 +18,7 @@ class Log:
     """`log.info("turn", seconds=1.2)` from any thread."""
 
     def __init__(self, choice: LogChoice) -> None:
-        self._logger = logging.getLogger("crosstalk.daemon")
+        self._logger = logging.getLogger("crosstalk")  # other rooms log below it
         self._logger.propagate = False
         self._handler = logging.StreamHandler(sys.stderr)
         self._logger.handlers = [self._handler]
@@ -53,7 +53,7 @@ class _Text(logging.Formatter):
         self._journal = journal  # which keeps the time itself, and takes the priority from the front of the line
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {name}={_shown(value)}" for name, value in record.__dict__["fields"].items())
+        fields = "".join(f" {name}={_shown(value)}" for name, value in record.__dict__.get("fields", {}).items())
         if self._journal:
             return f"<{_PRIORITY.get(record.levelname, 6)}>{record.getMessage()}{fields}"
         time = datetime.fromtimestamp(record.created).isoformat(timespec="milliseconds")
@@ -64,7 +64,7 @@ class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")
         line = {"time": time, "level": record.levelname.lower(), "event": record.getMessage()}
-        return json.dumps(line | record.__dict__["fields"], ensure_ascii=False, default=str)
+        return json.dumps(line | record.__dict__.get("fields", {}), ensure_ascii=False, default=str)
 
 
 def _shown(value: Any) -> str:

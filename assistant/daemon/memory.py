@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from assistant.build import Parts
 from assistant.conversation.keeping import NOTES, Kept, load_kept
 from assistant.daemon.config import KeepChoice
 from assistant.daemon.log import Log
 from assistant.floor import Phase
 from assistant.live import FrontEnd, LiveSession, Status
+from assistant.llm_openai.dialogue import FILE, RemoteKept, load_remote
 from assistant.timeline.events import Turn
-from engine import Engine, SavedSessionError
+from engine import SavedSessionError
 
 PATIENCE = 30.0
 """Seconds a disk may take."""
@@ -33,15 +35,17 @@ class Memory(FrontEnd):
         self.saved_tokens: int | None = None
         """Tokens of the last save or load."""
 
-    def load(self, engine: Engine) -> Kept | None:
+    def load(self, parts: Parts) -> Kept | RemoteKept | None:
         """The conversation of last time; a damaged one is moved aside and said."""
         if not self.choice.conversation:
             return None
         try:
-            kept = load_kept(engine, self._folder)
+            if parts.remote is not None:
+                return load_remote(self._folder)
+            kept = load_kept(parts.engine, self._folder)
         except SavedSessionError as error:
             self._log.warning("conversation-lost", why=str(error))
-            notes = self._folder / NOTES
+            notes = self._folder / (NOTES if parts.remote is None else FILE)
             if notes.exists():
                 notes.replace(notes.with_suffix(".broken"))
             return None

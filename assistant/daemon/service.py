@@ -140,7 +140,7 @@ class Service(FrontEnd):
     # --- what goes through it ---------------------------------------------------------------------------------
 
     def _converse(self, wiring: Wiring) -> Conversation:
-        kept = self.memory.load(self._parts.engine)
+        kept = self.memory.load(self._parts)
         return converse(
             self._parts,
             self._persona,
@@ -230,7 +230,11 @@ class Service(FrontEnd):
             "audio_seconds": round(self._status.t, 2),
             "turns": self._turns,
             "saved_tokens": self.memory.saved_tokens,
-            "engine": {"rows": engine.rows, "held": engine.pools[0].held, "pages": engine.pools[0].pages},
+            "engine": {
+                "rows": engine.rows,
+                "held": sum(pool.held for pool in engine.pools),
+                "pages": sum(pool.pages for pool in engine.pools),
+            },
             "sound": {
                 "lost": sound.lost,
                 "input_xruns": sound.input_xruns,

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from assistant.build import AssistantSettings, ModelPaths
 from assistant.folders import config_folder
-from assistant.models import find_model, load_catalogue
+from assistant.llm_openai.choice import LlmKind
+from assistant.models import find_model
+from assistant.mouth import voice_reference
 from assistant.personas import Persona
 from assistant.settings.nested import merged
 from assistant.settings.sources import parse_overrides, read_settings
@@ -56,14 +58,15 @@ def parse_settings(overrides: Iterable[str] = ()) -> Settings:
 
 def voice_of(persona: Persona, settings: Settings) -> str:
     """The voice's name in the catalogue: the settings' choice, else the persona's, where "joe" means "piper-joe"."""
-    name = settings.models.voice or persona.voice.name
-    return f"piper-{name}" if f"piper-{name}" in load_catalogue().models else name
+    return voice_reference(settings.models.voice or persona.voice.name)
 
 
 def default_paths(persona: Persona, settings: Settings) -> ModelPaths:
     """Where the chosen models lie; NotPulled and UnknownModel say what to run."""
+    elsewhere = settings.llm.kind is LlmKind.OPENAI
     return ModelPaths(
-        llm=find_model(settings.models.llm),
+        llm=Path(settings.llm.model) if elsewhere else find_model(settings.models.llm),
         asr=find_model(settings.models.asr),
         voice=find_model(voice_of(persona, settings)),
+        one_voice=settings.models.voice is not None,
     )
