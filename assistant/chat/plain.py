@@ -82,6 +82,9 @@ def _type(chat: Chat, front: PlainFront, source: TextIO) -> None:
     at_keyboard = source.isatty()
     if at_keyboard:
         print("Type a line and press Enter; an empty one stops the answer. Ctrl-D ends.", flush=True)
+    elif chat.persona.greeting:
+        front.asked()
+        front.wait_for_answer()
     for line in source:
         if not line.strip():
             chat.session.stop()
