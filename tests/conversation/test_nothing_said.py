@@ -1,5 +1,7 @@
 """Case 34: the model says nothing, or nothing that sounds. The floor is free again at once, and the next turn works.
 
+Case 33: words that no full stop follows are said too.
+
 Case 38: questions that come on each other's heels. One mouth: an answer ends before the next begins.
 """
 
@@ -95,6 +97,18 @@ def test_the_answer_has_no_sound(talk: Talk, text: str) -> None:
     talk.conversation.say_text("What is the capital of Spain?")
     talk.until(lambda: talk.conversation.idle)
     assert "Madrid" in talk.turns[1].heard_text
+
+
+@pytest.mark.parametrize("text", ["Sure, here it is", "Sure", "It is this one:", "(yes"])
+def test_an_answer_without_a_full_stop_is_spoken(talk: Talk, text: str) -> None:
+    talk.conversation.greet(text)
+    sound = talk.frames(talk.until(lambda: talk.conversation.playing) + 15)
+    assert np.abs(sound).max() > 0.05
+    talk.until(lambda: talk.conversation.idle)
+    turn = talk.turns[0]
+    assert turn.heard_text == text and not turn.interrupted
+    assert all(word.heard for word in turn.words)
+    assert turn.words and text.rstrip(":").endswith(turn.words[-1].text.rstrip(":"))
 
 
 def test_silence_sends_nothing(talk: Talk) -> None:

@@ -322,6 +322,7 @@ def test_plain_words_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.bench
 def test_a_clause_takes_less_than_five_milliseconds() -> None:
     for written, _ in TABLE:
         speakable(written)
