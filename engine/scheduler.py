@@ -162,8 +162,8 @@ class Scheduler:
         for leader in self.jobs:
             if leader is job or not leader.attached or leader.done or leader.seq is job.seq:
                 continue
-            if leader.seq.filled >= len(leader.seq.ids):
-                continue
+            if leader.paused or len(leader.seq.ids) - leader.seq.filled < 2:
+                continue  # it reads no prompt now: one token is not worth waiting for a reader who may never come
             shared = min(common_prefix(leader.seq.ids, ids), len(ids) - 1)
             if shared <= leader.seq.filled or shared <= job.seq.filled:
                 continue

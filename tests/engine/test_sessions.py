@@ -296,6 +296,17 @@ def test_scoring_uses_one_forward_and_shares_the_prefix(make):
     assert session.stats.forwarded == 16 + 3 * 2
 
 
+def test_a_fork_of_a_waiting_generation_does_not_wait_for_its_reader(make):
+    engine = make()
+    session = engine.new_session(letters(8))
+    waiting = iter(session.generate(Sampling(max_tokens=50, stop_at_end_of_turn=False), ahead=1))
+    first = next(waiting)
+    fork = session.fork()
+    fork.append([5])
+    same(fork, [*fork.ids[:-1], 5])
+    assert fork.ids[8] == first.id
+
+
 def test_scoring_more_suffixes_than_there_are_pages_takes_several_steps(make):
     engine = make(memory_bytes=2 * 2 * 8 * 4 * 4 * 6)  # six pages
     session = engine.new_session(letters(10))
