@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.errors import Cancelled
 from engine.jobs import Job, Slot, Usage, Work, prepare_logits
+from engine.lookup import PromptLookup
 from engine.pages.store import KVStore
 from engine.sampling import Sampler
 from engine.settings import Sampling
@@ -75,13 +76,35 @@ class GenerateJob(Job):
         self._free_text = 0  # characters that may be shown but whose token is not complete yet
         self._left = sampling.max_tokens
         self._context = 0
+        self._lookup = PromptLookup(sampling.lookup) if sampling.lookup > 0 else None
+        self._drafted: int | None = None  # where guessed ids begin in seq.ids; only within one step
 
     @property
     def paused(self) -> bool:
         return self.ahead is not None and self.stream.backlog >= self.ahead and not self.is_cancelled()
 
     def wants(self, store: KVStore, budget: int) -> list[Work]:
-        return [] if self.paused else super().wants(store, budget)
+        if self.paused:
+            return []
+        self._draft(budget)
+        if self._drafted is None:
+            return super().wants(store, budget)
+        end = len(self.seq.ids)
+        return [Work(self, self.seq, end, tuple(range(self._drafted - 1, end)), end)]
+
+    def _draft(self, budget: int) -> None:
+        """Put guessed ids behind the one real id that is pending."""
+        seq = self.seq
+        n = len(seq.ids)
+        if self._lookup is None or seq.filled != n - 1:
+            return
+        limit = min(self._left - 1, self._context - n, budget - 1)
+        if self.ahead is not None:
+            limit = min(limit, self.ahead - self.stream.backlog - 1)
+        guess = self._lookup.propose(seq.ids, limit) if limit > 0 else []
+        if guess:
+            self._drafted = n
+            seq.ids.extend(guess)
 
     def start(self, store: KVStore, context: int) -> None:
         self._context = context
@@ -92,16 +115,44 @@ class GenerateJob(Job):
             self._sample(store, self.seq.logits)
 
     def accept(self, store: KVStore, work: Work, logits: np.ndarray) -> None:
-        if work.rows:
+        if self._drafted is not None:
+            self._verify(store, logits)
+        elif work.rows:
             self._sample(store, logits[0])
 
+    def _verify(self, store: KVStore, logits: np.ndarray) -> None:
+        """Keep the guessed ids that the sampler chooses too, and the first one that it chooses instead."""
+        seq, n = self.seq, self._drafted
+        assert n is not None
+        guess, right = seq.ids[n:], []
+        for i, row in enumerate(logits):
+            token, logprob = self._sampler.choose(row, seq.ids[: n + i])
+            if i == len(guess) or token != guess[i] or token in self._stop_ids:
+                break
+            right.append((token, logprob))
+        self._drafted = None
+        store.truncate(seq, n + len(right))
+        for i, (known, known_logprob) in enumerate(right):
+            self.slot.generated += 1
+            self._left -= 1
+            self._show(store, Token(known, self._detokenizer.push(known), n + i + 1, known_logprob))
+            if self.done:  # a stop string, which has cut the rest off
+                return
+        self._take(store, row, token, logprob)
+
     def _sample(self, store: KVStore, row: np.ndarray) -> None:
+        if len(self.seq.ids) >= self._context:
+            self._take(store, row, 0, 0.0)
+        else:
+            self._take(store, row, *self._sampler.choose(row, self.seq.ids))
+
+    def _take(self, store: KVStore, row: np.ndarray, token: int, logprob: float) -> None:
+        """Append a chosen token and give it out, unless the context is full or the turn is over."""
         seq = self.seq
         if len(seq.ids) >= self._context:
             seq.logits = row.copy()
             self._end(Finish.CONTEXT)
             return
-        token, logprob = self._sampler.choose(row, seq.ids)
         if token in self._stop_ids:
             seq.logits = row.copy()
             self._end(Finish.END_OF_TURN)
@@ -151,6 +202,9 @@ class GenerateJob(Job):
         """A cancelled generation ends its stream silently and takes back what it never gave out."""
         if self.done:
             return
+        if self._drafted is not None:
+            store.truncate(self.seq, self._drafted)
+            self._drafted = None
         if self._held:
             store.truncate(self.seq, self._held[0].n_ids - 1)
             self._held.clear()

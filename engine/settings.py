@@ -55,6 +55,9 @@ class Sampling:
     The order is: logit bias, repetition and presence penalties, temperature, top-k, top-p, min-p, draw.  Penalties
     look at the last `penalty_last` ids of the session.  With the same `seed` the same tokens come, whatever else is in
     the batch.  A stop string is not part of the text, and its tokens are not kept in the session.
+
+    `lookup` > 0 guesses up to so many tokens a step from earlier occurrences of the last few (engine/lookup.py).  The
+    tokens that come out are the same; where the reply repeats the context, several come from one step.
     """
 
     max_tokens: int = 256
@@ -69,3 +72,4 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     stop_at_end_of_turn: bool = True
+    lookup: int = 0
