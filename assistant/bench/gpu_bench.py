@@ -38,7 +38,7 @@ BARS = {
     "shared prefix speed-up, 8 forks of 8192": (">=", 1.6),
     "cancel to idle, steps": ("<=", 1.0),
 }
-"""What issue 4 asks of a card."""
+"""What is asked of a card."""
 
 
 @dataclass(frozen=True)

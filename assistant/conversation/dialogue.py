@@ -162,7 +162,7 @@ class Dialogue:
         """Prefill the user's words so far. Returns the log-odds that they are a whole turn.
 
         The words go in without their final punctuation: the model's own wish to put one there, or to end the turn,
-        is the evidence (DESIGN, Measured: AUC 0.996 for SmolLM2-135M).
+        is the evidence (area under the curve 0.996 for SmolLM2-135M on 124 labelled requests).
         """
         bare = text.strip().rstrip(".!?…,;: ")
         self._take_note()

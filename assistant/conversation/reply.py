@@ -96,8 +96,9 @@ class Reply:
         only_opening: bool = False,
         thoughts: Thoughts | None = None,
     ) -> None:
-        """`sentences`: how many the answer may have behind its opening; 0 leaves it to the model. `opening`: tokens the session already
-        ends with, which are the answer's beginning, or all of it. `thoughts`: the model may think first."""
+        """`sentences`: how many the answer may have behind its opening; 0 leaves it to the model. `opening`: tokens the
+        session already ends with, which are the answer's beginning, or all of it. `thoughts`: the model may think
+        first."""
         self.session = session
         self.prompt_length = len(session) - len(opening)
         self._opening: deque[Token] = deque(opening)

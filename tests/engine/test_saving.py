@@ -113,7 +113,7 @@ def test_a_shift_keeps_the_ids_and_never_poisons_the_prefix(make):  # noqa: F811
 @pytest.mark.parametrize("keep", [0, 4, 5, 9])
 @pytest.mark.parametrize("drop", [3, 4, 8])
 def test_with_one_layer_a_shift_is_exact(make, keep, drop):  # noqa: F811
-    """Keys of the first layer depend on token and position alone: what differs with more layers is the past they saw."""
+    """A first layer's keys depend on token and position alone; with more layers what differs is the past they saw."""
     engine = make((None,))
     session = engine.new_session(letters(30))
     session.shift(keep, drop)

@@ -66,7 +66,8 @@ def test_copy_export_and_import_move_bits():
     for a, b in zip(cache.export_page(0, 0, 3), cache.export_page(0, 1, 3), strict=True):
         assert np.array_equal(a, b) and a.shape == (2, 3, 1, 8)
     cache.import_page(0, 2, cache.export_page(0, 0, 4))
-    assert all(np.array_equal(a, b) for a, b in zip(cache.export_page(0, 0, 4), cache.export_page(0, 2, 4), strict=True))
+    pages = zip(cache.export_page(0, 0, 4), cache.export_page(0, 2, 4), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pages)
     assert not cache.export_page(0, 3, 4)[0].any()
 
 
