@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from typing import Any
@@ -10,29 +9,32 @@ from typing import Any
 import numpy as np
 
 
-def read_bandwidth(threads: int, megabytes: int = 384, rounds: int = 7) -> float:
-    """Bytes a second that `threads` threads together read from an array far larger than the caches, median."""
-    import numba
+class ReadBandwidth:
+    """`threads` threads read an array far larger than the caches; take samples between those of what is compared."""
 
-    # The compiler turns this into plain vector loads.
-    @numba.njit(nogil=True, fastmath=True)
-    def total(words: Any) -> int:
-        mixed = 0
-        for i in range(len(words)):
-            mixed ^= words[i]
-        return mixed
+    def __init__(self, threads: int, megabytes: int = 384) -> None:
+        import numba
 
-    words = np.ones(megabytes * (1 << 20) // 8, np.int64)
-    parts = np.array_split(words, threads)
-    total(words[:8])
-    taken = []
-    for _ in range(rounds):
-        helpers = [threading.Thread(target=total, args=(part,)) for part in parts[1:]]
+        # The compiler turns this into plain vector loads.
+        @numba.njit(nogil=True)
+        def total(words: Any) -> int:
+            mixed = 0
+            for i in range(len(words)):
+                mixed ^= words[i]
+            return mixed
+
+        self._total: Any = total
+        self._words = np.ones(megabytes * (1 << 20) // 8, np.int64)
+        self._parts = np.array_split(self._words, threads)
+        total(self._words[:8])
+
+    def sample(self) -> float:
+        """Bytes a second, once."""
+        helpers = [threading.Thread(target=self._total, args=(part,)) for part in self._parts[1:]]
         before = time.perf_counter()
         for helper in helpers:
             helper.start()
-        total(parts[0])
+        self._total(self._parts[0])
         for helper in helpers:
             helper.join()
-        taken.append(time.perf_counter() - before)
-    return words.nbytes / statistics.median(taken)
+        return self._words.nbytes / (time.perf_counter() - before)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from assistant.bench.bandwidth import read_bandwidth
+from assistant.bench.bandwidth import ReadBandwidth
 from assistant.bench.engine_bench import bench_tokens
 from assistant.bench.sides import PAGE, BenchUnavailable, LlamaSide, OurSide, Piece
 
@@ -191,22 +191,24 @@ def run(bench: ParallelBench, progress: Callable[[str], None] = lambda _: None) 
             ways[theirs.name] = (theirs.step, theirs.grow)
     except BenchUnavailable as error:
         notes.append(str(error))
-    bandwidth = read_bandwidth(bench.threads)
+    bandwidth = ReadBandwidth(bench.threads)
     table = []
     for steps in bench.steps:
         progress(f"{steps} steps")
         for _, grow in ways.values():
             grow(steps)
         samples: dict[str, list[float]] = {name: [] for name in ways}
+        speeds = []
         for number in range(bench.rounds + 1):
+            speeds.append(bandwidth.sample())
             for name, (step, _) in ways.items():
                 seconds = step(steps)
                 if number:
                     samples[name].append(seconds)
-        table.append(_row(steps, samples, ours.bytes_read(steps), bandwidth))
+        table.append(_row(steps, samples, ours.bytes_read(steps), statistics.median(speeds)))
     return {
         "model": model_file.name, "threads": bench.threads, "sequences": SEQUENCES, "prompt": PROMPT,
-        "kv": bench.dtype, "bandwidth_gb_s": round(bandwidth / 1e9, 2), "steps": table, "notes": notes,
+        "kv": bench.dtype, "steps": table, "notes": notes,
     }  # fmt: skip
 
 
@@ -219,6 +221,7 @@ def _row(steps: int, samples: dict[str, list[float]], read: dict[str, int], band
         "ms": {name: round(seconds * 1e3, 2) for name, seconds in median.items()},
         "mb_read": {name: round(n / 1e6, 1) for name, n in read.items()},
         "gb_s": {name: round(n / 1e9 / median[name], 2) for name, n in read.items()},
+        "bandwidth_gb_s": round(bandwidth / 1e9, 2),
         "over_bandwidth": round(shared * bandwidth / read["shared prefix"], 3),
         "ratio": round(min(llama) / shared, 3) if llama else None,
     }
@@ -228,13 +231,14 @@ def show(result: dict[str, Any]) -> None:
     """As lines."""
     print(
         f"{result['model']}, {result['threads']} thread(s), {result['sequences']} sequences on a prompt of "
-        f"{result['prompt']} tokens, {result['kv']} pages; reads {result['bandwidth_gb_s']} GB/s"
+        f"{result['prompt']} tokens, {result['kv']} pages"
     )
     names = list(result["steps"][0]["ms"])
-    print(f"{'steps':>6}" + "".join(f"{name:>20}" for name in names) + f"{'MB read':>10}{'x bytes':>9}{'ratio':>8}")
+    columns = "".join(f"{name:>20}" for name in names)
+    print(f"{'steps':>6}{columns}{'MB read':>10}{'GB/s':>7}{'x bytes':>9}{'ratio':>8}")
     for row in result["steps"]:
         cells = "".join(f"{row['ms'][name]:>17.1f} ms" for name in names)
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:8.2f}"
-        print(f"{row['steps']:>6}{cells}{row['mb_read']['shared prefix']:10.0f}{row['over_bandwidth']:9.2f}{ratio}")
+        cells += f"{row['mb_read']['shared prefix']:10.0f}{row['bandwidth_gb_s']:7.1f}{row['over_bandwidth']:9.2f}"
+        print(f"{row['steps']:>6}{cells}" + ("" if row["ratio"] is None else f"{row['ratio']:8.2f}"))
     for note in result["notes"]:
         print(note)
