@@ -105,4 +105,5 @@ class Ears(FrontEnd):
 
     def _forget(self, conversation: Conversation) -> None:
         conversation.stop(forget=True)
+        self._phase = Phase.LISTENING  # before the status says so, for which an answer's end opens the ears
         self._open = 0

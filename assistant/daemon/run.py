@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assistant.build import load
@@ -60,7 +60,7 @@ def run(request: DaemonRequest) -> None:
     persona = load_persona(config.persona)
     paths = default_paths(persona, config)
     folder = _writable(state_folder(config.state))
-    ears = Ears(config.wake)
+    ears = Ears(replace(config.wake, word=config.wake.word or persona.wake_word))
     log, notifier, late = Log(config.log), Notifier(), _Late()
     control = ControlServer(socket_path(config.socket, folder), late.handle)
     control.open()

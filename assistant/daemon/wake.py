@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assistant.audio.constants import SAMPLE_RATE
+from assistant.audio.constants import FRAME, SAMPLE_RATE
 from assistant.errors import CrosstalkError, ExitCode
 
-CHUNK = 160
-"""Samples the library takes at a time (10 ms)."""
 DEAF_FOR = SAMPLE_RATE
 """Samples after a detection in which the same word is not heard again."""
 
@@ -37,15 +35,15 @@ class WakeWord:
         self._features = library.OpenWakeWordFeatures.from_builtin()
         self._model = _model(library, word)
         self._deaf = 0
+        self.push(np.zeros(FRAME, np.float32))  # the library fills its windows now, which takes a second
 
     def push(self, frame: NDArray[np.float32]) -> bool:
         """20 ms of the microphone; whether the word has just been said."""
         self._deaf = max(0, self._deaf - len(frame))
         pcm = (np.clip(frame, -1, 1) * 32767).astype("<i2")
         best = 0.0
-        for start in range(0, len(pcm), CHUNK):
-            for features in self._features.process_streaming(pcm[start : start + CHUNK].tobytes()):
-                best = max(best, *self._model.process_streaming(features), 0.0)
+        for features in self._features.process_streaming(pcm.tobytes()):
+            best = max(best, *self._model.process_streaming(features), 0.0)
         if best < self._threshold or self._deaf:
             return False
         self._deaf = DEAF_FOR
