@@ -43,6 +43,7 @@ def run(parts: Parts) -> Run:
     """Play a recording into the assistant, virtual clock."""
 
     def play(recording: Path, **wishes: Path) -> Timeline:
+        parts.heads.close()
         parts.engine.drop_cache()  # pages of an earlier run would be found again, and counted as such
         request = ReplayRequest(recording, clock=ClockKind.VIRTUAL, as_json=False, **wishes)
         return replay_with(parts, load_persona("default"), request)
