@@ -189,7 +189,7 @@ def test_expectations_become_sentences() -> None:
     assert any("answered after 9" in line for line in found)
 
 
-def test_summary_has_the_keys_of_the_issue() -> None:
+def test_summary_has_the_keys_that_readers_rely_on() -> None:
     stage = Stage(8)
     stage.answer(2.3)
     one = score(stage.run(placed(Role.REQUEST, "hello there", (1.0, 2.0))))
