@@ -29,9 +29,11 @@ from assistant.daemon.metrics import Metrics
 from assistant.daemon.notify import Notifier
 from assistant.daemon.sayings import Sayings
 from assistant.daemon.sound import DaemonSound
+from assistant.errors import CrosstalkError
 from assistant.floor import Phase
 from assistant.live import FrontEnd, LiveSession, Status, Wiring
 from assistant.personas import Persona, load_persona
+from assistant.personas.watch import PersonaFiles
 from assistant.timeline.events import EventType, Turn
 from engine import SavedSessionError
 
@@ -60,6 +62,7 @@ class Service(FrontEnd):
         self._source = (file, overrides)
         self._parts = parts
         self._persona = persona
+        self._persona_files = PersonaFiles(config.persona)
         self._log = log
         self._notifier = notifier
         self._ending = threading.Event()
@@ -112,6 +115,7 @@ class Service(FrontEnd):
             if self._reload_wanted:
                 self._reload_wanted = False
                 self._reload_or_say()
+            self._follow_files()
             if self.memory.due:
                 self._save_quietly()
             if (now := self._state()) != told:
@@ -195,8 +199,16 @@ class Service(FrontEnd):
 
     def become(self, name: str) -> None:
         """Another persona from the next turn on. PersonaError."""
-        persona = load_persona(name)
-        self._become(persona)
+        self._become(load_persona(name))
+        self._persona_files = PersonaFiles(name)
+
+    def _follow_files(self) -> None:
+        """A persona's file that was changed counts from the next turn on; a broken one changes nothing."""
+        try:
+            if (persona := self._persona_files.poll()) is not None:
+                self._become(persona)
+        except CrosstalkError as error:
+            self._log.error("persona", why=" ".join(str(error).split()))
 
     def _become(self, persona: Persona) -> None:
         who = character(self._parts, persona)
@@ -251,16 +263,15 @@ class Service(FrontEnd):
     def reload(self) -> dict[str, Any]:
         """Read the config again: what can change at once does, the rest is named. SettingsError changes nothing."""
         fresh = load_config(*self._source)
+        if fresh.persona != self.config.persona:
+            self.become(fresh.persona)
         before, self.config = self.config, fresh
         changed = [name for name in vars(fresh) if getattr(fresh, name) != getattr(before, name)]
-        persona = load_persona(fresh.persona)
         self._log.use(fresh.log)
         self.hooks.use(fresh.hooks)
         self.journal.use(fresh.privacy)
         self.memory.choice = fresh.keep
         self.devices.use(fresh.audio)
-        if fresh.persona != before.persona or persona.name == self._persona.name != "" and persona != self._persona:
-            self._become(persona)
         live = {"log", "hooks", "privacy", "keep", "audio", "persona"}
         later = [name for name in changed if name not in live]
         self._log.info("reloaded", changed=",".join(changed) or "nothing", later=",".join(later) or "nothing")

@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,6 +127,13 @@ def test_the_monitor_answers_to_this_machine_only() -> None:
     monitor.close()
 
 
+def wait_for(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     """A daemon on a machine without any sound."""
@@ -175,6 +183,16 @@ def test_while_it_runs(box: Box, smollm2_path: Path, whisper_path: Path, piper_p
     (box.folder / "daemon.yaml").write_text("persona: default")
     box.signal(signal.SIGHUP)
     box.until(lambda status: status["persona"] == "default")
+
+    # A persona's file that is changed while it speaks: from the next turn on, unless it is broken.
+    mine = box.folder / "config" / "personas" / "mine.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("name: mine\nsystem: Be brief.\n")
+    assert box.ask("persona", name="mine")["persona"] == "mine"
+    mine.write_text("name: mine\nsistem: Be brief.\n")
+    wait_for(lambda: "mine.yaml" in box.log())
+    mine.write_text("name: renamed\nsystem: Be long.\n")
+    box.until(lambda status: status["persona"] == "renamed")
 
     with socket.socket(socket.AF_UNIX) as noise:
         noise.connect(str(box.socket))
