@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from assistant.endpoint import EndpointRules, Evidence, finishedness, required_silence
-from assistant.overlap import OverlapRules, Reaction, classify, same_words
+from assistant.overlap import OverlapRules, Reaction, classify, is_halt, same_words
 
 
 class Phase(Enum):
@@ -75,6 +75,8 @@ class FloorState:
     text: str = ""
     text_until: int = 0
     """The transcript covers the utterance up to this sample."""
+    stopped: bool = False
+    """The open utterance took the floor from the assistant."""
     suspect_since: int | None = None
     """PAUSE: when the user seemed to go on; the turn is not ended before that is certain."""
     rejected: bool = False
@@ -295,7 +297,7 @@ def _fresh(state: FloorState, phase: Phase, **changes: object) -> FloorState:
     """`state` in `phase` with no open utterance."""
     empty = replace(
         state, phase=phase, overlap=None, text="", text_until=0, rejected=False, finished=None, held_text="",
-        suspect_since=None,
+        stopped=False, suspect_since=None,
     )  # fmt: skip
     return replace(empty, **changes)  # type: ignore[arg-type]
 
@@ -390,9 +392,9 @@ def _decide_overlap(state: FloorState, t: int, rules: FloorRules) -> Step:
     if reaction is Reaction.STOP:
         phase = Phase.USER if state.user_active else Phase.PAUSE
         if state.phase is Phase.THINKING:
-            revoked = replace(state, phase=phase, overlap=None, held_text=state.committed)
+            revoked = replace(state, phase=phase, overlap=None, held_text=state.committed, stopped=True)
             return revoked, (Action(Act.REVOKE, state.text),)
-        return replace(state, phase=phase, overlap=None), (Action(Act.STOP, state.text),)
+        return replace(state, phase=phase, overlap=None, stopped=True), (Action(Act.STOP, state.text),)
     if reaction is Reaction.GO_ON:
         act = Act.BACKCHANNEL if state.text else Act.DISCARD
         return _after_overlap(state), (Action(act, state.text), Action(Act.RESUME))
@@ -423,6 +425,8 @@ def _tick(state: FloorState, event: Tick, rules: FloorRules) -> Step:
     needed = required_silence(Evidence(text=text, finished=state.finished), rules.endpoint)
     if silence < needed and state.key is not Key.UP:
         return state, ()
+    if state.stopped and is_halt(state.text):  # it has been obeyed; an answer would be more of what was not wanted
+        return _fresh(state, Phase.LISTENING), (Action(Act.DISCARD),)
     commit = Action(Act.COMMIT, text, waited=silence, finished=state.finished)
     return _fresh(state, Phase.THINKING, committed=text), (commit,)
 

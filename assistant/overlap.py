@@ -26,6 +26,12 @@ BACKCHANNELS = frozenset(
 ) | {"i see", "got it", "go on", "makes sense", "of course", "mm hmm", "mm hm", "uh huh", "uh uh"}
 STOP_WORDS = frozenset("stop wait no hold pause quiet enough silence cancel shut hang sorry but actually what".split())
 
+HALTS = frozenset(
+    {"stop", "stop it", "stop that", "stop talking", "stop now", "please stop", "stop please", "be quiet", "quiet",
+     "silence", "enough", "that's enough", "shut up", "hush", "cancel", "okay stop", "no stop"}
+)  # fmt: skip
+"""Said over the assistant, these are obeyed by being silent: there is nothing in them to answer."""
+
 
 @dataclass(frozen=True)
 class OverlapRules:
@@ -71,6 +77,13 @@ def is_backchannel(text: str, rules: OverlapRules = OverlapRules()) -> bool:
         else:
             return False
     return bool(words)
+
+
+def is_halt(text: str) -> bool:
+    """Whether `text` asks for silence and for nothing else: "Stop!", "Stop, stop it.", "Be quiet."."""
+    words = plain_words(text)
+    distinct = [word for place, word in enumerate(words) if place == 0 or word != words[place - 1]]
+    return " ".join(words) in HALTS or " ".join(distinct) in HALTS
 
 
 def classify(text: str, spoken: int, *, complete: bool, rules: OverlapRules = OverlapRules()) -> Reaction:

@@ -276,3 +276,22 @@ def test_a_suspicion_that_never_resolves_does_not_hold_the_turn_for_ever() -> No
     events.append(Scored(round(2.66 * S), "What is the capital of France?", 0.95))
     _, acts = run([*events, OnsetLikely(round(2.68 * S)), *ticks(2.68, 3.2)])
     assert [act for _, act, _ in acts] == [Act.COMMIT]
+
+
+@pytest.mark.parametrize("words", ["Stop!", "Stop talking.", "Be quiet.", "stop, stop"])
+@pytest.mark.parametrize("phase", [Phase.SPEAKING, Phase.THINKING])
+def test_stop_is_obeyed_and_not_answered(words: str, phase: Phase) -> None:
+    state, acts = run(said(words, 1.0, 1.4) + ticks(1.6, 4.0), FloorState(phase=phase, committed="tell me a story"))
+    assert [act for _, act, _ in acts if act is not Act.HOLD and act is not Act.DUCK][1:] == [Act.DISCARD]
+    assert state.phase is Phase.LISTENING and state.held_text == ""
+
+
+def test_more_than_stop_is_answered() -> None:
+    words = "Stop. What is the capital of France?"
+    _, acts = run(said(words, 1.0, 2.4) + ticks(2.6, 5.0), SPEAKING)
+    assert acts[-1][1:] == (Act.COMMIT, words)
+
+
+def test_stop_into_silence_is_a_turn_like_any_other() -> None:
+    _, acts = run(said("Stop.", 1.0, 1.4) + ticks(1.6, 4.0))
+    assert acts[-1][1] is Act.COMMIT
