@@ -110,6 +110,8 @@ class LiveSession:
         """`make` builds the conversation, on the loop's thread. `workers(wake)` makes the lanes."""
         self._make = make
         self._fronts: tuple[FrontEnd, ...] = fronts
+        self._failing: list[FrontEnd] = []
+        """Front ends that have raised something."""
         self._workers = workers
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._clock = FrameClock(monotonic)
@@ -250,8 +252,7 @@ class LiveSession:
         deaf = self._muted or (self._push_to_talk and not self._talking)
         heard = self._silence if deaf else microphone
         sound = self._conversation.frame(heard)
-        for front in self._fronts:
-            front.sound(sound)
+        self._tell(lambda front: front.sound(sound))
         self._user_levels.append(float(np.abs(heard).max()))
         self._said_levels.append(float(np.abs(sound).max()))
         if len(self._user_levels) >= STATUS_EVERY:
@@ -261,6 +262,7 @@ class LiveSession:
 
     def _set_fronts(self, fronts: tuple[FrontEnd, ...]) -> None:
         self._fronts = fronts
+        self._failing = [front for front in self._failing if front in fronts]
 
     def _set(self, muted: bool | None = None, push_to_talk: bool | None = None, talking: bool | None = None) -> None:
         self._muted = self._muted if muted is None else muted
@@ -269,16 +271,25 @@ class LiveSession:
         self._report()
 
     def _drop(self) -> None:
-        for front in self._fronts:
-            front.drop()
+        self._tell(lambda front: front.drop())
 
     def _on_event(self, event: Event) -> None:
-        for front in self._fronts:
-            front.event(event)
+        self._tell(lambda front: front.event(event))
 
     def _on_turn(self, turn: Turn) -> None:
+        self._tell(lambda front: front.turn(turn))
+
+    def _tell(self, tell: Callable[[FrontEnd], None]) -> None:
+        """A front end that fails (a full disk, a page that is gone) must harm neither the conversation, which may be
+        in the middle of a turn, nor the others. They hear of it once."""
         for front in self._fronts:
-            front.turn(turn)
+            try:
+                tell(front)
+            except Exception as error:
+                if front not in self._failing:
+                    self._failing.append(front)
+                    reason = f"{type(front).__name__}: {type(error).__name__}: {error}"
+                    self._on_event(Event(self._clock.now(), EventType.ERROR, reason=reason))
 
     def _report_phase(self) -> None:
         if self._conversation is not None and self._conversation.phase is not self._phase:
@@ -299,5 +310,4 @@ class LiveSession:
         )
         self._user_levels.clear()
         self._said_levels.clear()
-        for front in self._fronts:
-            front.status(status)
+        self._tell(lambda front: front.status(status))

@@ -138,6 +138,33 @@ def test_a_broken_frame_is_told_and_survived(room: Room) -> None:
     assert [(e.type, e.reason) for e in room.watcher.events] == [(EventType.ERROR, "ValueError: a broken frame")]
 
 
+class Broken(FrontEnd):
+    """One that cannot write, show or play anything."""
+
+    def event(self, event):
+        raise OSError("no space left")
+
+    status = sound = turn = event
+
+    def drop(self):
+        raise OSError("no space left")
+
+
+def test_a_front_end_that_fails_harms_nobody_and_is_told_of_once() -> None:
+    room = Room()
+    room.session.attach(Broken())
+    late = Watcher()
+    room.session.attach(late)
+    room.hear(*[0.1] * 20, -1.0, 0.2)
+    room.session.stop()
+    room.session.close()
+    assert room.parrot.heard == pytest.approx([*[0.1] * 20, 0.2]) and room.parrot.closed
+    for watcher in (room.watcher, late):
+        assert watcher.sounds[-21:] == pytest.approx([*[0.1] * 20, 0.2]) and watcher.dropped == 1
+        assert watcher.events[-1].reason == "ValueError: a broken frame"
+    assert [event.reason for event in room.watcher.events[:-1]] == ["Broken: OSError: no space left"]
+
+
 def test_muted_is_silence_and_time_goes_on(room: Room) -> None:
     room.hear(0.1)
     room.session.mute(True)
