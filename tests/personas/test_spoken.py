@@ -309,3 +309,17 @@ def test_a_file_changed_while_it_speaks_takes_over_at_the_next_turn(
     assert session.keys == [True, False, True]
     assert "radio" in parts.engine.tokenizer.decode(conversation._dialogue._head)
     conversation.close()
+
+
+def test_another_voice_is_loaded_when_a_persona_wants_it(parts: Parts, piper_path: Path, tmp_path: Path) -> None:
+    from assistant.models.errors import ModelError
+    from assistant.mouth import VoiceShelf
+
+    shelf = VoiceShelf(1, one_for_all=False)
+    assert shelf.other("piper-joe") is None and shelf.other("piper-joe") is None
+    voice = shelf.other(str(piper_path))  # a file of its own, here the same sound
+    assert voice is not None and voice is not parts.voice and shelf.other(str(piper_path)) is voice
+    with pytest.raises(ModelError, match="no-such-voice"):
+        shelf.other("no-such-voice")
+    chosen = VoiceShelf(1, one_for_all=True)
+    assert chosen.other("piper-joe") is None and chosen.other(str(piper_path)) is None
