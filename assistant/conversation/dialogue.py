@@ -16,11 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from assistant.audio.constants import PLAYBACK_RATE
-from assistant.audio.resample import resample
 from assistant.conversation.heads import Heads
 from assistant.conversation.keeping import Kept, save_kept
-from assistant.conversation.reply import Mouth, Reply
+from assistant.conversation.reply import Mouth, Reply, sound_of
 from assistant.conversation.thoughts import BEGIN, END, ROOM, Thoughts
 from assistant.conversation.turns import Prompt
 from assistant.interjection import Reason
@@ -30,7 +28,7 @@ from assistant.timeline.events import Tokens
 from engine import Engine, Sampling, Session, Token
 from engine.compaction import Compacted, Compactor
 from engine.text.template import ChatFragments
-from voices import Clause, ClauseSplitter
+from voices import ClauseSplitter
 
 
 @dataclass(frozen=True)
@@ -195,10 +193,7 @@ class Dialogue:
 
     def sound_of(self, text: str) -> np.ndarray:
         """`text` in the persona's voice, float32 at `PLAYBACK_RATE`; no part of the conversation."""
-        mouth = self._mouth.fresh()
-        pieces = [piece.pcm for piece in mouth.stream(Clause(text, 0), quickly=False)]
-        sound = np.concatenate([*pieces, mouth.tail()])
-        return resample(sound, self._mouth.sample_rate, PLAYBACK_RATE)
+        return sound_of(self._mouth, text)
 
     def _retarget(self, session: Session, ids: Sequence[int]) -> tuple[int, int, int]:
         """Make `session` the base followed by `ids`, forwarding only what differs from what it holds."""

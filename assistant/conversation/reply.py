@@ -80,6 +80,13 @@ class Mouth(Protocol):
         """Make the next fixed phrase ready; False if all are."""
 
 
+def sound_of(mouth: Mouth, text: str) -> NDArray[np.float32]:
+    """All of `text` at once, float32 at `PLAYBACK_RATE`: for what is no answer."""
+    fresh = mouth.fresh()
+    pieces = [piece.pcm for piece in fresh.stream(Clause(text, 0), quickly=False)]
+    return resample(np.concatenate([*pieces, fresh.tail()]), mouth.sample_rate, PLAYBACK_RATE)
+
+
 class Reply:
     """An answer being made on `session`, a fork whose log ends where the answer begins. MIND lane only, but for
     `cancel`, which any thread may call."""

@@ -72,7 +72,7 @@ class ControlServer:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take_lock()
             self._remove_stale()
-            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             before = os.umask(0o177)
             try:
                 opened.bind(str(self.path))

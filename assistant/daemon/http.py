@@ -21,7 +21,7 @@ class PortInUse(CrosstalkError):
 
 
 class Monitor:
-    """Serves two pages. `healthy()` gives what /healthz answers; empty trouble means 200."""
+    """Serves two pages. `health()` gives what /healthz answers: with 200 if its `ok` is true, else with 503."""
 
     def __init__(self, port: int, metrics: Callable[[], bytes], health: Callable[[], dict[str, Any]]) -> None:
         """Raises PortInUse."""

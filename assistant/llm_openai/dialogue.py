@@ -16,10 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from assistant.audio.constants import PLAYBACK_RATE
-from assistant.audio.resample import resample
 from assistant.conversation.dialogue import Draft
-from assistant.conversation.reply import Mouth, Reply
+from assistant.conversation.reply import Mouth, Reply, sound_of
 from assistant.conversation.thoughts import ROOM, Thoughts
 from assistant.conversation.turns import Prompt
 from assistant.interjection import Reason
@@ -30,7 +28,7 @@ from assistant.personas.context import Context
 from assistant.timeline.events import Tokens
 from engine import SavedSessionError, Token
 from engine.compaction import Compacted
-from voices import Clause, ClauseSplitter
+from voices import ClauseSplitter
 
 FILE = "conversation-elsewhere.json"
 LETTERS = 3.5
@@ -105,9 +103,7 @@ class RemoteDialogue:
 
     def sound_of(self, text: str) -> np.ndarray:
         """See `Dialogue.sound_of`."""
-        mouth = self._mouth.fresh()
-        pieces = [piece.pcm for piece in mouth.stream(Clause(text, 0), quickly=False)]
-        return resample(np.concatenate([*pieces, mouth.tail()]), self._mouth.sample_rate, PLAYBACK_RATE)
+        return sound_of(self._mouth, text)
 
     def draft(self, prompt: Prompt) -> Draft:
         """Start answering `prompt`; nothing else is changed."""
