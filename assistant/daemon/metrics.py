@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
 from assistant.audio.sound_card import SoundStats
@@ -40,6 +40,7 @@ class Metrics(FrontEnd):
     """A front end that counts. `page` may be called from any thread."""
 
     def __init__(self, engine: Callable[[], EngineStats], sound: Callable[[], SoundStats]) -> None:
+        disable_created_metrics()  # a time of birth beside each count says nothing here
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._engine, self._sound = engine, sound
