@@ -79,8 +79,6 @@ class FloorState:
     """The open utterance took the floor from the assistant."""
     suspect_since: int | None = None
     """PAUSE: when the user seemed to go on; the turn is not ended before that is certain."""
-    rejected: bool = False
-    """The last transcript was refused by the gate (noise, silence, invention)."""
     finished: float | None = None
     """Probability that the words of `text` are a whole turn, None while unknown."""
     committed: str = ""
@@ -296,7 +294,7 @@ def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> S
 def _fresh(state: FloorState, phase: Phase, **changes: object) -> FloorState:
     """`state` in `phase` with no open utterance."""
     empty = replace(
-        state, phase=phase, overlap=None, text="", text_until=0, rejected=False, finished=None, held_text="",
+        state, phase=phase, overlap=None, text="", text_until=0, finished=None, held_text="",
         stopped=False, suspect_since=None,
     )  # fmt: skip
     return replace(empty, **changes)  # type: ignore[arg-type]
@@ -349,7 +347,7 @@ def _cut_in(state: FloorState, event: CutIn) -> Step:
 
 
 def _no_words(at: int) -> dict:
-    return {"speech_start": at, "text": "", "text_until": 0, "rejected": False, "finished": None}
+    return {"speech_start": at, "text": "", "text_until": 0, "finished": None}
 
 
 def _speech_ended(state: FloorState, event: SpeechEnded) -> Step:
@@ -369,7 +367,6 @@ def _transcribed(state: FloorState, event: Transcribed, rules: FloorRules) -> St
         state,
         text=text,
         text_until=event.until,
-        rejected=not event.accepted,
         finished=None if changed else state.finished,
     )
     return _decide_overlap(known, event.t, rules) if known.overlap is not None else (known, ())

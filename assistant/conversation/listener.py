@@ -131,7 +131,7 @@ class Listener:
         if transcript.hypothesis is None:
             return None
         evidence = self._evidence + self._edges.evidence if self._edges.in_speech else self._evidence
-        verdict = accept(transcript.hypothesis, evidence, self._gate)
+        verdict = accept(transcript.hypothesis, evidence, self._gate, self._transcriber.settings.hot_words)
         accepted = verdict.accepted or bool(transcript.committed)
         return Heard(
             text=transcript.text if verdict.accepted else join_words(transcript.committed),
