@@ -23,6 +23,10 @@ PHASE_SLOTS = 5
 """Integers of a phase in the program: function address, layer, which, number of items, items a claim."""
 CLAIM_SLOTS = 16
 """Integers of a phase's shared state: two counters, each on a cache line of its own."""
+SPINS = 3000
+"""Looks at the counter before a waiting thread sleeps: some 50 microseconds, longer than most phases differ by."""
+NAP = 20
+"""Microseconds of such a sleep (the system adds some).  A sleeping thread leaves its core to whoever it waits for."""
 RUN_SIGNATURE = types.void(*[types.int64] * 6)
 """Of `run_program`."""
 
@@ -30,14 +34,15 @@ RUN_SIGNATURE = types.void(*[types.int64] * 6)
 def run_program(program, n_phases, context, state, step, thread):
     """Work through all phases; `state` is 0 for a team of one, else int64 [phases, 16] (next claim; items done)."""
     for p in range(n_phases):
-        row = program + p * 40
+        row = program + p * 8 * PHASE_SLOTS
         function = load_i64(row)
         layer, which = load_i64(row + 8), load_i64(row + 16)
         n_items, grain = load_i64(row + 24), load_i64(row + 32)
         if state == 0:
             call6(function, context, layer, which, 0, n_items, 0)
             continue
-        claims = state + p * 128
+        claims = state + p * 8 * CLAIM_SLOTS
+        finished = claims + 4 * CLAIM_SLOTS
         while True:
             seen = atomic_load(claims)
             if seen >> 24 != step:
@@ -49,16 +54,16 @@ def run_program(program, n_phases, context, state, step, thread):
             if atomic_swap_if(claims, seen, (step << 24) | end) == 0:
                 continue
             call6(function, context, layer, which, begin, end, thread)
-            atomic_add(claims + 64, end - begin)
+            atomic_add(finished, end - begin)
         spins = 0
-        while atomic_load(claims + 64) < n_items:
+        while atomic_load(finished) < n_items:
             if atomic_load(claims) >> 24 != step:
                 return
             spins += 1
-            if spins < 3000:
+            if spins < SPINS:
                 relax()
             else:
-                sleep_microseconds(20)
+                sleep_microseconds(NAP)
 
 
 class Team:
@@ -93,7 +98,7 @@ class Team:
         self._step += 1
         claims = self._claims
         # Nobody of this step is at work yet, and those of the last one see that its number is gone.
-        claims[:, 8] = 0
+        claims[:, CLAIM_SLOTS // 2] = 0
         claims[:, 0] = self._step << 24
         self._box[0] = (program, n_phases, context, claims, self._step)
         for wake in self._wake:
