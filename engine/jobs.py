@@ -194,10 +194,17 @@ class AppendJob(Job):
 
 
 class LogitsJob(Job):
-    """The logits row behind the last id, forwarding at least that id if the row is not known."""
+    """The logits row behind the last id, forwarding at least that id if the row is not known.
+
+    With `pages` also every key and value: a session that gave its pages up for others is computed again.
+    """
+
+    def __init__(self, slot: Slot, pages: bool = False, **options: Any) -> None:
+        super().__init__(slot, **options)
+        self._pages = pages
 
     def start(self, store: KVStore, context: int) -> None:
-        prepare_logits(store, self.seq)
+        prepare_logits(store, self.seq, self._pages)
         if self.seq.logits is not None:
             self.finish(self.seq.logits)
 
@@ -207,10 +214,12 @@ class LogitsJob(Job):
             self.finish(self.seq.logits)
 
 
-def prepare_logits(store: KVStore, seq: Sequence) -> None:
-    """Make sure that bringing `seq` up to date ends with the logits behind its last id."""
+def prepare_logits(store: KVStore, seq: Sequence, pages: bool = False) -> None:
+    """Make sure that bringing `seq` up to date ends with the logits behind its last id (and, `pages`, takes place)."""
     if not seq.ids:
         raise EngineError("The session is empty: append something first.")
+    if pages and seq.filled < len(seq.ids):
+        seq.logits = None
     if seq.logits is None and seq.filled == len(seq.ids):
         store.unfill(seq, len(seq.ids) - 1)
 

@@ -59,7 +59,7 @@ def save_session(engine: Engine, slot: Slot, path: Path) -> None:
     """Write the session; the file appears whole or not at all.  `SavedSessionError` if the disk refuses."""
     from safetensors.numpy import save
 
-    engine.worker.submit(LogitsJob(slot)).result()  # brings the session up to date: nothing pending is left
+    engine.worker.submit(LogitsJob(slot, pages=True)).result()  # brings the session up to date: nothing pending is left
     tensors, about = engine.worker.call(lambda: _export(engine, slot.seq), slot)
     about |= {"format": FORMAT, "fingerprint": fingerprint(engine), "checksum": _PLACEHOLDER.decode()}
     data = _sealed(save(tensors, {"crosstalk": json.dumps(about)}))

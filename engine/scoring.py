@@ -76,7 +76,7 @@ class ScoreJob(Job):
         if self.slot.current is not self:
             # The session is being continued at this moment: judge a fork of what is there now.
             self._prefix, self._own_fork = store.fork(self.slot.seq), True
-        prepare_logits(store, self.seq)
+        prepare_logits(store, self.seq, pages=True)
         self._settle(store)
 
     def _settle(self, store: KVStore) -> None:

@@ -40,7 +40,7 @@ def shift_session(engine: Engine, slot: Slot, keep: int, drop: int) -> None:
     reason = refuse_reason(engine)
     if reason is not None:
         raise ShiftRefused(f"This model cannot be shifted: {reason}. Use compaction instead.")
-    engine.worker.submit(LogitsJob(slot)).result()
+    engine.worker.submit(LogitsJob(slot, pages=True)).result()
 
     def move() -> None:
         seq = slot.seq

@@ -63,6 +63,8 @@ class PolicyResult:
     passkey_in_system: float
     passkey_in_dropped: float
     passkey_in_recent: float
+    chat_passkey_in_system: float
+    chat_passkey_in_recent: float
     logprob: float
     worst: float
     kept: float
@@ -189,6 +191,8 @@ def _measure(name: str, policy: Policy, engine: Engine, spoken: list[list[int]],
         passkey_in_system=_passkey(engine, policy, budget, "system"),
         passkey_in_dropped=_passkey(engine, policy, budget, "dropped"),
         passkey_in_recent=_passkey(engine, policy, budget, "recent"),
+        chat_passkey_in_system=_passkey_in_chat(engine, policy, budget, "system"),
+        chat_passkey_in_recent=_passkey_in_chat(engine, policy, budget, "recent"),
         logprob=sum(logprobs) / n,
         worst=min(logprobs),
         kept=sum(kept) / n,
@@ -220,16 +224,38 @@ def _passkey(engine: Engine, policy: Policy, budget: int, place: str) -> float:
     return found / len(KEYS)
 
 
+def _passkey_in_chat(engine: Engine, policy: Policy, budget: int, place: str) -> float:
+    """The same in the chat template, where the small model is at its limit: the prompt head and the cut both count."""
+    template, found, total = engine.template, 0, 2 * budget
+    for key in KEYS:
+        told = f" The pass key is {key}. Remember it."
+        ids = template.system(SYSTEM + (told if place == "system" else ""))
+        turns: list[int] = []
+        pinned, wanted = len(ids), total - budget // 6 if place == "recent" else None
+        while len(ids) < total:
+            now = wanted is not None and len(ids) >= wanted
+            wanted = None if now else wanted
+            turns.append(len(ids))
+            ids += template.user(FILLER.strip() + (told if now else ""), after_system=len(turns) == 1)
+            ids += template.assistant("Okay.")
+        fits = policy(engine.new_session(ids), pinned, turns, budget)
+        fits.append(template.user("What is the pass key?") + engine.tokenizer.encode("The pass key is"))
+        found += str(key) in fits.generate(Sampling(max_tokens=8)).text()
+        fits.close()
+    return found / len(KEYS)
+
+
 def lines(result: LongContext) -> list[str]:
     """A table for people."""
     out = [
         f"budget {result.budget} tokens, conversation of {result.history} tokens in {result.turns} turns",
-        f"{'policy':22s} {'key in system':>13s} {'dropped':>8s} {'recent':>7s} {'logprob':>8s} {'worst':>7s} "
-        f"{'kept':>6s} {'again':>6s}",
+        f"{'policy':22s} {'key in system':>13s} {'dropped':>8s} {'recent':>7s} {'chat sys':>8s} "
+        f"{'chat rec':>8s} {'logprob':>8s} {'worst':>7s} {'kept':>6s} {'again':>6s}",
     ]
     for p in result.policies:
         out.append(
             f"{p.policy:22s} {p.passkey_in_system:13.0%} {p.passkey_in_dropped:8.0%} {p.passkey_in_recent:7.0%} "
+            f"{p.chat_passkey_in_system:8.0%} {p.chat_passkey_in_recent:8.0%} "
             f"{p.logprob:8.3f} {p.worst:7.3f} {p.kept:6.0f} {p.recomputed:6.0f}"
         )
     return out
