@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
+
+from assistant.bench.sides import Timing, timed
 
 
 class ReadBandwidth:
@@ -28,13 +29,16 @@ class ReadBandwidth:
         self._parts = np.array_split(self._words, threads)
         total(self._words[:8])
 
-    def sample(self) -> float:
-        """Bytes a second, once."""
-        helpers = [threading.Thread(target=self._total, args=(part,)) for part in self._parts[1:]]
-        before = time.perf_counter()
-        for helper in helpers:
-            helper.start()
-        self._total(self._parts[0])
-        for helper in helpers:
-            helper.join()
-        return self._words.nbytes / (time.perf_counter() - before)
+    def sample(self) -> Timing:
+        """Bytes a second, once, by the wall clock and by this process's processor time."""
+
+        def read() -> None:
+            helpers = [threading.Thread(target=self._total, args=(part,)) for part in self._parts[1:]]
+            for helper in helpers:
+                helper.start()
+            self._total(self._parts[0])
+            for helper in helpers:
+                helper.join()
+
+        taken, _ = timed(read)
+        return Timing(self._words.nbytes / taken.wall, self._words.nbytes / taken.processor)

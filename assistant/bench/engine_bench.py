@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,17 @@ from typing import Any
 import numpy as np
 
 from assistant.bench import prose
-from assistant.bench.sides import BenchUnavailable, LlamaSide, OurSide, Side, TransformersSide
+from assistant.bench.sides import (
+    BenchUnavailable,
+    LlamaSide,
+    OurSide,
+    Piece,
+    Side,
+    Timing,
+    TransformersSide,
+    medians,
+    timed,
+)
 
 PREFILLS = (16, 32, 64, 128, 512)
 CONTEXTS = (4096, 1024, 128)
@@ -26,6 +35,7 @@ FORKS = (1, 2, 4, 8)
 FORK_PREFIX, APPEND_CONTEXT, APPEND = 1000, 2000, 30
 STEPS = 8
 """Tokens of a decode sample."""
+Sample = Callable[[Side], Timing]
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class EngineBench:
 
 
 def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """All figures; seconds in `seconds`, ours over theirs as speed in `ratios`."""
+    """All figures: medians in `seconds`, our speed over theirs in `ratios`; the same in processor time."""
     from engine.loading import read_model
 
     model_file = read_model(bench.path)
@@ -61,21 +71,23 @@ def run(bench: EngineBench, progress: Callable[[str], None] = lambda _: None) ->
             sides.append(TransformersSide(model_file, bench.device, bench.threads))
         except BenchUnavailable as error:
             notes.append(str(error))
-    seconds: dict[str, dict[str, float]] = {}
+    timings: dict[str, dict[str, Timing]] = {}
     costs: dict[str, float] = {}
     for figure, sample in _figures(tokens, costs):
         if bench.only and not figure.startswith(bench.only):
             continue
         progress(figure)
-        seconds[figure] = _alternate(sides, sample, bench.rounds)
+        timings[figure] = _alternate(sides, sample, bench.rounds)
     result: dict[str, Any] = {
         "device": bench.device,
         "threads": bench.threads,
         "model": model_file.name,
-        "seconds": seconds,
-        "ratios": _ratios(seconds, costs),
+        "seconds": {f: {name: t.wall for name, t in by_side.items()} for f, by_side in timings.items()},
+        "processor_seconds": {f: {name: t.processor for name, t in by_side.items()} for f, by_side in timings.items()},
         "notes": notes,
     }
+    result["ratios"] = _ratios(result["seconds"], costs)
+    result["processor_ratios"] = _ratios(result["processor_seconds"], {})
     if not bench.only or "accuracy" in bench.only:
         progress("accuracy")
         result["ratios"]["accuracy"] = accuracy(model_file, ours, [s for s in sides if isinstance(s, LlamaSide)])
@@ -91,14 +103,12 @@ def bench_tokens(model_file: Any) -> list[int]:
 # -- samples: each returns seconds ---------------------------------------------------------------------------------
 
 
-def _timed(side: Side, pieces: list[Any]) -> tuple[float, np.ndarray]:
-    before = time.perf_counter()
-    logits = side.forward(pieces)
-    tokens = logits.argmax(axis=1)  # what greedy decoding does with them
-    return time.perf_counter() - before, tokens
+def _timed(side: Side, pieces: list[Piece]) -> tuple[Timing, np.ndarray]:
+    # The largest logit belongs to it: greedy decoding needs no more of them.
+    return timed(lambda: side.forward(pieces).argmax(axis=1))
 
 
-def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Callable[[Side], float]]]:
+def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Sample]]:
     """Longest contexts first, so that each side fills its cache once and is then cut back.
 
     `costs` is told what our step over several forks costs over a one-row step taken right after it.
@@ -114,25 +124,25 @@ def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Call
             side.forward([(0, tokens[start : min(start + 512, n)], start)])
         held[side.name] = n
 
-    def decode(n: int) -> Callable[[Side], float]:
-        def sample(side: Side) -> float:
+    def decode(n: int) -> Sample:
+        def sample(side: Side) -> Timing:
             fill(side, n)
             samples, token = [], tokens[n]
             for step in range(STEPS):
-                seconds, best = _timed(side, [(0, [token], n + step)])
-                samples.append(seconds)
+                timing, best = _timed(side, [(0, [token], n + step)])
+                samples.append(timing)
                 token = int(best[0])
-            return statistics.median(samples)
+            return medians(samples)
 
         return sample
 
-    def append(side: Side) -> float:
+    def append(side: Side) -> Timing:
         fill(side, APPEND_CONTEXT)
-        seconds, _ = _timed(side, [(0, tokens[APPEND_CONTEXT : APPEND_CONTEXT + APPEND], APPEND_CONTEXT)])
-        return seconds
+        timing, _ = _timed(side, [(0, tokens[APPEND_CONTEXT : APPEND_CONTEXT + APPEND], APPEND_CONTEXT)])
+        return timing
 
-    def forks(count: int) -> Callable[[Side], float]:
-        def sample(side: Side) -> float:
+    def forks(count: int) -> Sample:
+        def sample(side: Side) -> Timing:
             fill(side, FORK_PREFIX)
             for sequence in range(1, count):
                 side.share(0, sequence, FORK_PREFIX)
@@ -142,23 +152,23 @@ def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Call
                 samples.append(_timed(side, pieces)[0])
                 if isinstance(side, OurSide):
                     one, _ = _timed(side, pieces[:1])
-                    pairs.setdefault(count, []).append(samples[-1] / one)
+                    pairs.setdefault(count, []).append(samples[-1].wall / one.wall)
                     costs[f"forks{count}@{FORK_PREFIX}"] = statistics.median(pairs[count])
             for sequence in range(1, count):
                 side.trim(sequence, 0)
-            return statistics.median(samples)
+            return medians(samples)
 
         return sample
 
-    def prefill(n: int) -> Callable[[Side], float]:
-        def sample(side: Side) -> float:
+    def prefill(n: int) -> Sample:
+        def sample(side: Side) -> Timing:
             side.clear()
             held[side.name] = 0
             return _timed(side, [(0, tokens[:n], 0)])[0]
 
         return sample
 
-    figures: list[tuple[str, Callable[[Side], float]]] = [(f"decode@{CONTEXTS[0]}", decode(CONTEXTS[0]))]
+    figures: list[tuple[str, Sample]] = [(f"decode@{CONTEXTS[0]}", decode(CONTEXTS[0]))]
     figures.append((f"ttft_append{APPEND}@{APPEND_CONTEXT}", append))
     figures.append((f"decode@{CONTEXTS[1]}", decode(CONTEXTS[1])))
     figures += [(f"forks{n}@{FORK_PREFIX}", forks(n)) for n in FORKS]
@@ -166,22 +176,22 @@ def _figures(tokens: list[int], costs: dict[str, float]) -> list[tuple[str, Call
     return figures + [(f"prefill@{n}", prefill(n)) for n in PREFILLS]
 
 
-def _alternate(sides: list[Side], sample: Callable[[Side], float], rounds: int) -> dict[str, float]:
+def _alternate(sides: list[Side], sample: Sample, rounds: int) -> dict[str, Timing]:
     """Median of `rounds` samples of each side, taken in turns after one that does not count."""
-    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    taken: dict[str, list[Timing]] = {side.name: [] for side in sides}
     gc.collect()
     for number in range(rounds + 1):
         for side in sides:
             if side.name not in taken:
                 continue
             try:
-                seconds = sample(side)
+                timing = sample(side)
             except BenchUnavailable:
                 del taken[side.name]
                 continue
             if number:
-                taken[side.name].append(seconds)
-    return {name: statistics.median(samples) for name, samples in taken.items()}
+                taken[side.name].append(timing)
+    return {name: medians(samples) for name, samples in taken.items()}
 
 
 def _ratios(seconds: dict[str, dict[str, float]], costs: dict[str, float]) -> dict[str, Any]:
@@ -251,11 +261,13 @@ def show(result: dict[str, Any]) -> None:
     """As lines."""
     print(f"{result['model']} on {result['device']}, {result['threads']} thread(s); milliseconds, medians")
     names = sorted({name for by_side in result["seconds"].values() for name in by_side})
-    print(f"{'':20}" + "".join(f"{name:>18}" for name in names) + f"{'ratio':>9}")
+    print(f"{'':20}" + "".join(f"{name:>18}" for name in names) + f"{'ratio':>9}{'(processor)':>13}")
     for figure, by_side in result["seconds"].items():
         cells = "".join(f"{by_side[n] * 1000:18.2f}" if n in by_side else f"{'-':>18}" for n in names)
         ratio = result["ratios"].get(figure)
-        print(f"{figure:20}{cells}" + (f"{ratio:9.2f}" if ratio is not None else ""))
+        steady = result["processor_ratios"].get(figure)
+        cells += f"{ratio:9.2f}" if ratio is not None else ""
+        print(f"{figure:20}{cells}" + (f"{steady:13.2f}" if steady is not None else ""))
     if "accuracy" in result["ratios"]:
         print("accuracy  " + ", ".join(f"{k} {v}" for k, v in result["ratios"]["accuracy"].items()))
     for note in result["notes"]:

@@ -14,8 +14,6 @@ Contents don't change the time of a step, so a sequence's own tokens are copies 
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +23,7 @@ import numpy as np
 
 from assistant.bench.bandwidth import ReadBandwidth
 from assistant.bench.engine_bench import bench_tokens
-from assistant.bench.sides import PAGE, BenchUnavailable, LlamaSide, OurSide, Piece
+from assistant.bench.sides import PAGE, BenchUnavailable, LlamaSide, OurSide, Piece, Timing, medians, timed
 
 SEQUENCES, PROMPT = 8, 1230
 STEPS = (40, 80, 280, 440, 2320)
@@ -73,18 +71,18 @@ class Ours:
                     side.cache.copy_positions(group, page, table[-1], PAGE)
             side.tables[sequence] = table
 
-    def per_sequence(self, steps: int) -> float:
+    def per_sequence(self, steps: int) -> Timing:
         self.side.model.share_reads = False
-        seconds = self.shared(steps)
+        timing = self.shared(steps)
         self.side.model.share_reads = True
-        return seconds
+        return timing
 
-    def shared(self, steps: int) -> float:
+    def shared(self, steps: int) -> Timing:
         """One step of all sequences."""
         pieces: list[Piece] = [(s, [self.tokens[s]], PROMPT + steps) for s in range(SEQUENCES)]
         return self._timed(self.side.batch(pieces))
 
-    def masked(self, steps: int) -> float:
+    def masked(self, steps: int) -> Timing:
         """Rows that see all cells: what one masked pass computes, without the masking."""
         side = self.side
         pages = list(side.tables[0])
@@ -101,10 +99,8 @@ class Ours:
         batch.context_lens = np.full(SEQUENCES, cells, np.int32)
         return self._timed(batch)
 
-    def _timed(self, batch: Any) -> float:
-        before = time.perf_counter()
-        self.side.model.forward(batch, self.side.cache).argmax(axis=1)
-        return time.perf_counter() - before
+    def _timed(self, batch: Any) -> Timing:
+        return timed(lambda: self.side.model.forward(batch, self.side.cache).argmax(axis=1))[0]
 
     def bytes_read(self, steps: int) -> dict[str, int]:
         """What a step must read: weights, and keys and values as each strategy reads them."""
@@ -133,7 +129,7 @@ class Theirs:
             )
             self._use(side)
             self.grow(bench.steps[0])
-            seconds = statistics.median(self.step(bench.steps[0]) for _ in range(3))
+            seconds = medians([self.step(bench.steps[0]) for _ in range(3)]).wall
             if best is None or seconds < best[0]:
                 if best is not None:
                     best[1].close()
@@ -160,14 +156,13 @@ class Theirs:
         else:
             side.copy_whole(SEQUENCES)
 
-    def step(self, steps: int) -> float:
+    def step(self, steps: int) -> Timing:
         """One step of all sequences, taken back afterwards."""
-        before = time.perf_counter()
-        self.side.forward([(s, [self.tokens[s]], PROMPT + steps) for s in range(SEQUENCES)]).argmax(axis=1)
-        seconds = time.perf_counter() - before
+        pieces: list[Piece] = [(s, [self.tokens[s]], PROMPT + steps) for s in range(SEQUENCES)]
+        timing, _ = timed(lambda: self.side.forward(pieces).argmax(axis=1))
         for sequence in range(SEQUENCES):
             self.side.trim(sequence, PROMPT + steps)
-        return seconds
+        return timing
 
 
 def run(bench: ParallelBench, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -178,7 +173,7 @@ def run(bench: ParallelBench, progress: Callable[[str], None] = lambda _: None) 
     tokens = bench_tokens(model_file)
     progress("loading")
     ours = Ours(model_file, bench, tokens)
-    ways: dict[str, tuple[Callable[[int], float], Callable[[int], None]]] = {
+    ways: dict[str, tuple[Callable[[int], Timing], Callable[[int], None]]] = {
         "per sequence": (ours.per_sequence, lambda _: None),
         "shared prefix": (ours.shared, ours.grow),
         "masked": (ours.masked, lambda _: None),
@@ -197,33 +192,36 @@ def run(bench: ParallelBench, progress: Callable[[str], None] = lambda _: None) 
         progress(f"{steps} steps")
         for _, grow in ways.values():
             grow(steps)
-        samples: dict[str, list[float]] = {name: [] for name in ways}
+        samples: dict[str, list[Timing]] = {name: [] for name in ways}
         speeds = []
         for number in range(bench.rounds + 1):
             speeds.append(bandwidth.sample())
             for name, (step, _) in ways.items():
-                seconds = step(steps)
+                timing = step(steps)
                 if number:
-                    samples[name].append(seconds)
-        table.append(_row(steps, samples, ours.bytes_read(steps), statistics.median(speeds)))
+                    samples[name].append(timing)
+        table.append(_row(steps, samples, ours.bytes_read(steps), medians(speeds)))
     return {
         "model": model_file.name, "threads": bench.threads, "sequences": SEQUENCES, "prompt": PROMPT,
         "kv": bench.dtype, "steps": table, "notes": notes,
     }  # fmt: skip
 
 
-def _row(steps: int, samples: dict[str, list[float]], read: dict[str, int], bandwidth: float) -> dict[str, Any]:
-    median = {name: statistics.median(values) for name, values in samples.items()}
-    llama = [seconds for name, seconds in median.items() if name.startswith("llama.cpp")]
+def _row(steps: int, samples: dict[str, list[Timing]], read: dict[str, int], speed: Timing) -> dict[str, Any]:
+    """`speed`: bytes a second read, by the wall clock and a second of processor."""
+    median = {name: medians(values) for name, values in samples.items()}
     shared = median["shared prefix"]
+    llama = [timing for name, timing in median.items() if name.startswith("llama.cpp")]
     return {
         "steps": steps,
-        "ms": {name: round(seconds * 1e3, 2) for name, seconds in median.items()},
+        "ms": {name: round(t.wall * 1e3, 2) for name, t in median.items()},
+        "processor_ms": {name: round(t.processor * 1e3, 2) for name, t in median.items()},
         "mb_read": {name: round(n / 1e6, 1) for name, n in read.items()},
-        "gb_s": {name: round(n / 1e9 / median[name], 2) for name, n in read.items()},
-        "bandwidth_gb_s": round(bandwidth / 1e9, 2),
-        "over_bandwidth": round(shared * bandwidth / read["shared prefix"], 3),
-        "ratio": round(min(llama) / shared, 3) if llama else None,
+        "bandwidth_gb_s": round(speed.wall / 1e9, 2),
+        "over_bandwidth": round(shared.wall * speed.wall / read["shared prefix"], 3),
+        "processor_over_bandwidth": round(shared.processor * speed.processor / read["shared prefix"], 3),
+        "ratio": round(min(t.wall for t in llama) / shared.wall, 3) if llama else None,
+        "processor_ratio": round(min(t.processor for t in llama) / shared.processor, 3) if llama else None,
     }
 
 

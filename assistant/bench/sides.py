@@ -7,6 +7,10 @@ one's last token, so that the same loop times all of them.  Only the call itself
 from __future__ import annotations
 
 import ctypes
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +24,29 @@ PAGE = 32
 
 class BenchUnavailable(CrosstalkError):
     """Something to compare with is not installed."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One call: seconds that passed, and seconds of processor that this process used (all its threads together).
+
+    On a machine with other work the second is the steadier measure of a single thread.
+    """
+
+    wall: float
+    processor: float
+
+
+def timed(call: Callable[[], Any]) -> tuple[Timing, Any]:
+    """Run and time a call."""
+    processor, wall = time.process_time(), time.perf_counter()
+    result = call()
+    return Timing(time.perf_counter() - wall, time.process_time() - processor), result
+
+
+def medians(samples: Sequence[Timing]) -> Timing:
+    """The median of each measure."""
+    return Timing(statistics.median(s.wall for s in samples), statistics.median(s.processor for s in samples))
 
 
 class Side(Protocol):
