@@ -15,6 +15,7 @@ from engine.loading.model_file import ModelFile, Vocabulary
 from kernels.contract import ModelShape, RopeSpec
 from kernels.weights import LayerWeights, ModelWeights, WeightTensor
 
+_BOS_BY_DEFAULT = {"llama3", "llama-v3", "llama-bpe"}
 _DENSE = {"F32", "F16", "F64"}
 _TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "</s>")
 
@@ -185,7 +186,7 @@ def _vocabulary(path: Path, reader: QuickReader) -> Vocabulary:
     if not tokens:
         raise ModelFileError(f"{path} holds no tokenizer (tokenizer.ggml.tokens is missing).")
     model = get("model")
-    if model not in ("gpt2", "llama", "gemma4"):
+    if model not in ("gpt2", "llama"):
         raise UnsupportedModelError(f"The tokenizer type {model!r} in {path} is not supported.")
     spm = model == "llama"
     bos, eos = get("bos_token_id"), get("eos_token_id")
@@ -201,7 +202,7 @@ def _vocabulary(path: Path, reader: QuickReader) -> Vocabulary:
         scores=tuple(get("scores", ())),
         types=types,
         add_space_prefix=bool(get("add_space_prefix", spm)),
-        add_bos=bool(get("add_bos_token", spm)) and bos is not None,
+        add_bos=bool(get("add_bos_token", spm or get("pre") in _BOS_BY_DEFAULT)) and bos is not None,
         bos=None if bos is None else int(bos),
         eos=None if eos is None else int(eos),
         unknown=None if get("unknown_token_id") is None else int(get("unknown_token_id")),
