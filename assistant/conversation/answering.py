@@ -46,7 +46,11 @@ class Answering:
             if answer.dropped:
                 return None
             draft = self._dialogue.draft(prompt)
-            return draft, draft.reply.step()
+            try:
+                return draft, draft.reply.step()
+            except BaseException:
+                self._dialogue.drop(draft)  # nobody else knows of it
+                raise
 
         def made(result: tuple[Draft, ReplyStep] | None) -> None:
             if result is None:

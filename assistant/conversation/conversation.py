@@ -34,7 +34,7 @@ from assistant.timeline.events import Event, EventType, Turn
 from engine.compaction import Compacted
 
 REST_EVERY = 50 * FRAME
-"""Samples between two looks at whether there is something to tidy up (a second)."""
+"""Samples between two looks at whether there is something to tidy up (a second), each at the first quiet moment."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ class Conversation:
         self._interjector = Interjector(dialogue, workers, settings.interjections, scorer)
         self._quiet_since = 0
         """Sample since which nobody has spoken."""
+        self._rested_at = 0
+        """Sample at which something to tidy up was last looked for."""
         self._prompted = 0
         """Silences broken since the user last spoke."""
         self._transcribed_at = 0.0
@@ -142,7 +144,7 @@ class Conversation:
         self._transcribe()
         self._draft_if_likely()
         self._speak_out_of_turn()
-        if self._t % REST_EVERY == 0:
+        if self._t - self._rested_at >= REST_EVERY:
             self._rest()
         return self._play()
 
@@ -420,6 +422,7 @@ class Conversation:
             if done is not None:
                 self._emit(EventType.COMPACTED, reason=f"{done.before} tokens became {done.after}")
 
+        self._rested_at = self._t
         at_once = self._workers.inline
         self._workers.submit(Lane.MIND, lambda: self._dialogue.rest(at_once=at_once), rested)
 

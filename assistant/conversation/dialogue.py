@@ -151,6 +151,15 @@ class Dialogue:
             done = self._compactor.between_turns()
         return done
 
+    def _make_room(self, words: int) -> None:
+        """Shorten the past now if `words` ids and an answer do not fit behind it: nobody was ever silent for long
+        enough to do it in the background. Better a turn that waits than one that fails."""
+        wanted = words + self._sampling().max_tokens
+        if len(self.base) + wanted <= self._engine.context or self._drafts:
+            return
+        self.forget_tail()
+        self.rest(at_once=True)
+
     @property
     def context(self) -> int:
         """Tokens of the agreed past."""
@@ -166,6 +175,7 @@ class Dialogue:
         self._take_note()
         opened = self._template.user_open(after_system=self._after_system)
         ids = opened + self._engine.tokenizer.encode(_noted(self._note, bare))
+        self._make_room(len(ids))
         if self._tail is None:
             self._tail = self.base.fork()
         self._retarget(self._tail, ids)
@@ -212,8 +222,16 @@ class Dialogue:
         self._take_note()
         note = self._note if prompt.text else ""
         ids = self._prompt_ids(prompt, note)
+        self._make_room(len(ids))
         source = self._tail if self._tail is not None and prompt.text else self.base
         session = source.fork()
+        try:
+            return self._draft_on(session, prompt, note, ids)
+        except BaseException:
+            session.close()
+            raise
+
+    def _draft_on(self, session: Session, prompt: Prompt, note: str, ids: Sequence[int]) -> Draft:
         forwarded, referenced, copied = self._retarget(session, ids)
         tokens = Tokens(
             forwarded=len(ids) - referenced - copied,
@@ -223,7 +241,6 @@ class Dialogue:
             after_endpoint=forwarded,
             discarded=self._discarded,
         )
-        self._drafts[id(session)] = session
         reply = Reply(
             session,
             self._sampling(),
@@ -235,6 +252,7 @@ class Dialogue:
             prompt.only_opening,
             self._thoughts() if not prompt.opening else None,
         )
+        self._drafts[id(session)] = session
         return Draft(prompt, reply, tokens, note)
 
     def _take_note(self) -> None:
