@@ -70,9 +70,12 @@ def test_a_day_of_a_box(smollm2_path: Path, whisper_path: Path, piper_path: Path
         }
     )
     with sound_server() as server:
+        server.stop()  # the box is up before its sound is
         box = Box(server.folder / "box", server.environment, config)
         try:
             box.until_ready()
+            box.until(lambda status: "waiting for sound" in status["state"])
+            server.start()
             box.until(lambda status: status["waiting_for"] == "")
             say_into(server, box, question)
             assert "Paris" in answers(box)[-1]["assistant"], box.log()
