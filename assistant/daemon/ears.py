@@ -42,6 +42,7 @@ class Ears(FrontEnd):
         """Frames until the ears close again, counted while nobody has the floor."""
         self._over_answer = False
         """The present utterance began over an answer."""
+        self._words = ""
 
     def use(self, session: LiveSession) -> None:
         """The conversation these ears belong to."""
@@ -90,6 +91,10 @@ class Ears(FrontEnd):
             return
         if status.phase is Phase.LISTENING and self._phase in (Phase.THINKING, Phase.SPEAKING):
             self._open = self._follow_up()
+        elif status.phase is Phase.LISTENING and self._phase in (Phase.USER, Phase.PAUSE):
+            if self._over_answer and self._words in self._stops:  # obeyed already, and no turn
+                self._open = 0
+            self._over_answer = False
         self._phase = status.phase
 
     def event(self, event: Event) -> None:
@@ -98,6 +103,8 @@ class Ears(FrontEnd):
             return
         if event.type is EventType.BARGE_IN:
             self._over_answer = True
+        elif event.type is EventType.PARTIAL:
+            self._words = " ".join(plain_words(event.text or ""))
         elif event.type is EventType.USER_TURN:
             over, self._over_answer = self._over_answer, False
             if over and " ".join(plain_words(event.text or "")) in self._stops:

@@ -116,11 +116,13 @@ def test_the_word_opens_the_ears_and_an_answer_keeps_them_open(room: Room) -> No
     assert len(room.turns) == 3 and "Paris" in room.turns[2].heard_text, room.turns[2]
 
 
-def test_a_stop_word_over_an_answer_ends_it_and_the_listening(room: Room) -> None:
+@pytest.mark.parametrize("word", ["Stop.", "Never mind."])  # the floor's own, and one of the daemon's
+def test_a_stop_word_over_an_answer_ends_it_and_the_listening(word: str, room: Room) -> None:
+    room.say("Hey Jarvis.")
     room.session.say("Please explain how bread is made.")
     room.wait(2.5)
-    assert room.phase is Phase.SPEAKING
-    room.say("Stop.")
+    assert room.phase is Phase.SPEAKING and not room.ears.asleep
+    room.say(word)
     room.wait(2.0)
     assert room.phase is Phase.LISTENING and room.ears.asleep
     assert room.turns[0].interrupted and not any(turn.heard_text for turn in list(room.turns.values())[1:])
@@ -128,7 +130,7 @@ def test_a_stop_word_over_an_answer_ends_it_and_the_listening(room: Room) -> Non
     room.session.say("What is the capital of France?")
     room.until_quiet()
     last = room.turns[max(room.turns)]
-    assert "Paris" in last.heard_text and "stop" not in last.user_text.lower()
+    assert "Paris" in last.heard_text and word.lower()[:-1] not in last.user_text.lower()
     assert last.tokens.referenced >= context - 1 and last.tokens.context < context + 40  # "stop" is in no past
 
 
