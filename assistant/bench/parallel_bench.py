@@ -233,10 +233,11 @@ def show(result: dict[str, Any]) -> None:
     )
     names = list(result["steps"][0]["ms"])
     columns = "".join(f"{name:>20}" for name in names)
-    print(f"{'steps':>6}{columns}{'MB read':>10}{'GB/s':>7}{'x bytes':>9}{'ratio':>8}")
+    print(f"{'steps':>6}{columns}{'MB read':>10}{'GB/s':>7}{'x bytes':>9}{'ratio':>8}{'(processor)':>13}")
     for row in result["steps"]:
         cells = "".join(f"{row['ms'][name]:>17.1f} ms" for name in names)
         cells += f"{row['mb_read']['shared prefix']:10.0f}{row['bandwidth_gb_s']:7.1f}{row['over_bandwidth']:9.2f}"
-        print(f"{row['steps']:>6}{cells}" + ("" if row["ratio"] is None else f"{row['ratio']:8.2f}"))
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:8.2f}{row['processor_ratio']:13.2f}"
+        print(f"{row['steps']:>6}{cells}{ratio}")
     for note in result["notes"]:
         print(note)
