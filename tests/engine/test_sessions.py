@@ -343,7 +343,7 @@ def test_idle_sessions_give_way_and_come_back(make):
     first, second = engine.new_session(letters(12)), engine.new_session()
     second.append(letters(16, seed=1))
     same(second, letters(16, seed=1))
-    assert first.score([[5, 6, 7]])[0].logprobs.shape == (3,)
+    assert first.score([[5, 6, 7]], priority=Priority.SPEAKING)[0].logprobs.shape == (3,)
     same(first, letters(12))
 
 
