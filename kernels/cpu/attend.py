@@ -27,8 +27,6 @@ def _blocking(isa: Isa) -> tuple[tuple[int, ...], int]:
     """Numbers of query vectors that have a loop of their own, and how many sums (vectors of 16) stay in registers."""
     return ((12, 8, 4, 3, 2, 1), 24) if isa is Isa.AVX512 else ((4, 3, 2, 1), 4)
 
-PREFETCH_AHEAD = 4096
-"""Bytes between what is used and what is asked for."""
 _V = ir.VectorType(F32, WIDTH)
 
 
@@ -65,10 +63,11 @@ def _row_blocks(e: Emitter, n: ir.Value, counts: tuple[int, ...], emit) -> None:
 
 
 @intrinsic(prefer_literal=True)
-def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride):
+def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride, ahead):
     """out[i, 16 * block + lane] = q_i . k for n query vectors [n, head_dim] and n_blocks blocks of keys.
 
-    `out_stride` is in bytes.  Queries carry the attention scale already.
+    `out_stride` is in bytes.  While a key is used, what lies `ahead` bytes from it is fetched: whatever is needed next.
+    Queries carry the attention scale already.
     """
     if not all(isinstance(t, types.IntegerLiteral) for t in (isa, store)):
         return None
@@ -77,7 +76,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
 
     def codegen(context, builder, signature, args):
         e, b = Emitter(builder), builder
-        _, _, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride = args
+        _, _, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride, ahead = args
         row_bytes = b.mul(head_dim, e.i64(4))
         block_bytes = b.mul(head_dim, e.i64(WIDTH * kind.item_bytes))
 
@@ -86,7 +85,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
             rows = [b.add(queries, b.mul(b.add(first, e.i64(i)), row_bytes)) for i in range(count)]
             dims = Loop(e, 0, head_dim, init=[e.zero(F32, WIDTH)] * (count * n_together))
             stretch = WIDTH * kind.item_bytes * n_together
-            e.prefetch(base, b.add(e.i64(PREFETCH_AHEAD), b.mul(dims.index, e.i64(stretch))), stretch)
+            e.prefetch(base, b.add(ahead, b.mul(dims.index, e.i64(stretch))), stretch)
             at = b.mul(dims.index, e.i64(WIDTH * kind.item_bytes))
             loaded = [
                 _widen(e, kind, b.add(base, b.mul(e.i64(j), block_bytes)), at) for j in range(n_together)
@@ -120,7 +119,7 @@ def scores(typingctx, isa, store, n, queries, head_dim, keys, key_scales, n_bloc
         _row_blocks(e, n, counts, rows_block)
         return context.get_dummy_value()
 
-    return types.void(isa, store, *[types.int64] * 8), codegen
+    return types.void(isa, store, *[types.int64] * 9), codegen
 
 
 @intrinsic
@@ -154,7 +153,7 @@ def softmax_part(typingctx, row, n, stats):
 
 @intrinsic(prefer_literal=True)
 def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, value_scales, n_positions, head_dim,
-                    sums):
+                    sums, ahead):
     """sums[i] += sum over positions of weights[i, position] * V[position]; n query vectors, sums [n, head_dim]."""
     if not all(isinstance(t, types.IntegerLiteral) for t in (isa, store)):
         return None
@@ -163,7 +162,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
 
     def codegen(context, builder, signature, args):
         e, b = Emitter(builder), builder
-        _, _, n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums = args
+        _, _, n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums, ahead = args
         row_bytes = b.mul(head_dim, e.i64(4))
         value_bytes = b.mul(head_dim, e.i64(kind.item_bytes))
 
@@ -177,7 +176,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
             loop = Loop(e, 0, n_positions, init=init)
             base = b.add(b.add(values, b.mul(loop.index, value_bytes)), b.mul(dim, e.i64(kind.item_bytes)))
             loaded = [_widen(e, kind, base, WIDTH * kind.item_bytes * j) for j in range(width)]
-            e.prefetch(base, PREFETCH_AHEAD, WIDTH * kind.item_bytes * width)
+            e.prefetch(base, ahead, WIDTH * kind.item_bytes * width)
             scale = None
             if kind is Store.I8:
                 scale = e.load(F32, value_scales, b.mul(loop.index, e.i64(4)))
@@ -205,7 +204,7 @@ def weighted_values(typingctx, isa, store, n, weights, weight_stride, values, va
         _row_blocks(e, n, counts, rows_block)
         return context.get_dummy_value()
 
-    return types.void(isa, store, *[types.int64] * 8), codegen
+    return types.void(isa, store, *[types.int64] * 9), codegen
 
 
 @intrinsic

@@ -13,7 +13,7 @@ from numba import njit
 
 from kernels.cpu import context as c
 from kernels.cpu.attend import merge, softmax_part
-from kernels.cpu.call import call8
+from kernels.cpu.call import call9
 from kernels.cpu.phases import layer_slot, slot
 from kernels.cpu.rowops import (
     copy_floats,
@@ -46,7 +46,17 @@ def _chunk_parts(plan, chunk, part):
 
 
 @njit
-def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores, sums, stats, kv_head):
+def _keys_of(plan, table, chunk, part, kv_head, heads, keys, d, item):
+    """Address of the keys of one part of a chunk; of page 0 if the part has no page."""
+    logical, offset, _, _ = _chunk_parts(plan, chunk, part)
+    page = load_i32(table + 4 * logical) if logical < plan_slot(plan, c.P_BLOCKS) else 0
+    block = (max(page, 0) * heads + kv_head) * plan_slot(plan, c.P_PAGE_BLOCKS) + offset // 16
+    return keys + block * d * 16 * item
+
+
+@njit
+def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores, sums, stats, kv_head,
+                  next_table, next_chunk, next_head):
     """n query vectors against one chunk: scores, softmax, values.
 
     queries [n, head_dim]; bounds int32 [n, 2]: positions low..high - 1 are seen.  sums [n, head_dim] and
@@ -79,7 +89,7 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
         block = cell * page_blocks + offset // 16
         # Blocks past the last seen position hold nothing yet: they are masked below, not computed.
         blocks = (min(count, high - start) + 15) // 16
-        call8(
+        call9(
             slot(context, c.SCORES_KERNEL),
             n,
             queries,
@@ -89,6 +99,8 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
             blocks,
             scores + 4 * first,
             4 * slots,
+            # The part's values come next.
+            values + (cell * size + offset) * d * item - (keys + block * d * 16 * item),
         )
     begins, ends = chunk * length, (chunk + 1) * length
     gaps = slots != length  # pages that are no multiple of 16 leave slots without a position
@@ -120,7 +132,7 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
             continue
         cell = load_i32(table + 4 * logical) * heads + kv_head
         at = cell * size + offset + begin
-        call8(
+        call9(
             slot(context, c.VALUES_KERNEL),
             n,
             scores + 4 * (first + begin),
@@ -130,6 +142,7 @@ def _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores
             stop - begin,
             d,
             sums,
+            _keys_of(plan, next_table, next_chunk, part, next_head, heads, keys, d, item) - (values + at * d * item),
         )
 
 
@@ -184,6 +197,10 @@ def attend(context, layer, which, begin, end, thread):
             table = plan_slot(plan, c.P_TABLE) + 4 * sequence * blocks
             at_once = max(1, most // share)
             done = 0
+            next_table, next_chunk, next_head = table, chunk, (item + 1) % kv_heads
+            if next_head == 0 and entry + 1 < n_sets:
+                next_chunk = load_i32(record + 16)
+                next_table = plan_slot(plan, c.P_TABLE) + 4 * load_i32(record + 28) * blocks
             while done < n_rows:
                 now = min(at_once, n_rows - done)
                 rows = plan_slot(plan, c.P_SET_ROWS) + 4 * (first + done)
@@ -192,7 +209,7 @@ def attend(context, layer, which, begin, end, thread):
                     _take_queries(context, layer, plan, load_i32(rows + 4 * r), kv_head, share,
                                   queries + 4 * into * d, bounds + 8 * into)
                 _attend_chunk(context, layer, plan, table, chunk, now * share, queries, bounds, scores, sums, stats,
-                              kv_head)
+                              kv_head, next_table, next_chunk, next_head)
                 for r in range(now):
                     row = load_i32(rows + 4 * r)
                     part = load_i32(plan_slot(plan, c.P_PART_BASE) + 4 * row)
@@ -220,7 +237,8 @@ def attend(context, layer, which, begin, end, thread):
         fill_floats(totals, np.float32(0), n * d)
         low, high = load_i32(bounds), load_i32(bounds + 8 * (n - 1) + 4)
         for chunk in range(low // length, (high - 1) // length + 1):
-            _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores, sums, stats, kv_head)
+            _attend_chunk(context, layer, plan, table, chunk, n, queries, bounds, scores, sums, stats, kv_head,
+                          table, chunk + 1, kv_head)
             for i in range(n):
                 if load_f32(stats + 8 * i) > _EMPTY:
                     merge(totals + 4 * i * d, total_stats + 8 * i, sums + 4 * i * d, stats + 8 * i, d)

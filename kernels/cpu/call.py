@@ -34,6 +34,12 @@ def call8(typingctx, function, a, b, c, d, e, f, g, h):
 
 
 @intrinsic
+def call9(typingctx, function, a, b, c, d, e, f, g, h, i):
+    """Call a kernel of nine arguments by address."""
+    return _call(9)
+
+
+@intrinsic
 def atomic_load(typingctx, address):
     """The 64-bit integer at an address, with acquire order."""
 

@@ -30,6 +30,7 @@ Progress = Callable[[str, int, int], None]
 CACHE_VARIABLE = "CROSSTALK_KERNEL_CACHE"
 _PHASE = types.void(*[types.int64] * 6)
 _KERNEL = types.void(*[types.int64] * 8)
+_ATTENTION = types.void(*[types.int64] * 9)
 _PHASES = {
     "embed": phases.embed,
     "enter": phases.enter,
@@ -50,16 +51,16 @@ def _tile_kernel(fmt: int, isa: int):
 
 
 def _scores_kernel(isa: int, store: int):
-    def scores_kernel(n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride):
-        attend.scores(isa, store, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride)
+    def scores_kernel(n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride, ahead):
+        attend.scores(isa, store, n, queries, head_dim, keys, key_scales, n_blocks, out, out_stride, ahead)
 
     return scores_kernel
 
 
 def _values_kernel(isa: int, store: int):
-    def values_kernel(n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums):
+    def values_kernel(n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums, ahead):
         attend.weighted_values(
-            isa, store, n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums
+            isa, store, n, weights, weight_stride, values, value_scales, n_positions, head_dim, sums, ahead
         )
 
     return values_kernel
@@ -121,7 +122,7 @@ class Library:
                 return numba.cfunc(_PHASE, cache=cached, error_model="numpy")(_PHASES[name[1]])
             maker = {"tile": _tile_kernel, "scores": _scores_kernel, "values": _values_kernel}[name[0]]
             order = (name[1], int(self.isa)) if name[0] == "tile" else (int(self.isa), name[1])
-            return numba.cfunc(_KERNEL, cache=cached)(maker(*order))
+            return numba.cfunc(_KERNEL if name[0] == "tile" else _ATTENTION, cache=cached)(maker(*order))
         finally:
             config.CACHE_DIR = before
 
