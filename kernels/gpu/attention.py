@@ -232,10 +232,12 @@ def attend(
             "BLOCK_M": items.tile, "BLOCK_N": key_block(shape.split),
             "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
         },
-        num_warps=8 if width > 128 or items.tile * width >= 64 * 128 else 4,
+        # Unpacking 8-bit pages takes registers: in a tall tile at four warps Triton 3.9 spills for sm_90.
+        num_warps=8 if width > 128 or items.tile * width >= 64 * (64 if shape.quant else 128) else 4,
         # Wide heads of 8-bit pages need the registers of the second stage for unpacking.
         num_stages=1 if shape.quant and width > 128 and items.tile > 16 else 2,
-        max_registers=255 if width > 128 else None,
+        # In a low tile, left to itself, it stops at 96 for sm_90, and spills two.
+        max_registers=255 if width > 128 or (shape.quant and items.tile <= 16) else None,
     )  # fmt: skip
 
 
