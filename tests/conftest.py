@@ -23,11 +23,11 @@ hypothesis.settings.load_profile("crosstalk")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a sound server or a browser run in real time beside whatever else the machine does: they get a second
-    and a third try, which the report counts as reruns."""
+    """Tests with a sound server or a browser run in real time beside whatever else the machine does: they get further
+    tries, up to four, which the report counts as reruns."""
     for item in items:
         if item.get_closest_marker("device") or item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+            item.add_marker(pytest.mark.flaky(reruns=4))
 
 
 def _pulled(name: str) -> Path:
