@@ -155,9 +155,10 @@ def test_a_strict_server_gets_a_simpler_request(
         assert talk.ask("And of Italy?").assistant_text
         assert len(strict.requests()) == 2
         talk.conversation.close()
-    # Said at least once; that each is said only once is for the models loaded before in this process to spoil.
-    told = " | ".join(record.getMessage() for record in caplog.records)
-    assert "top-k" in told and "what is said goes to" in told and "judged by words and silence" in told
+    # A daemon's log, made earlier in this process, may have one record come to `caplog` by two ways: count records.
+    told = [record.getMessage() for record in {id(record): record for record in caplog.records}.values()]
+    assert sum("top-k" in line for line in told) == 1 and sum("what is said goes to" in line for line in told) == 1
+    assert sum("judged by words and silence" in line for line in told) == 1
 
 
 def test_greetings_interruptions_and_the_order_of_messages(here: Parts, server: Elsewhere) -> None:
