@@ -12,5 +12,6 @@ if ! "$venv/bin/python" -c 'import pip' >/dev/null 2>&1; then
 fi
 echo "== installing crosstalk-assistant$extras into $venv (the first time takes a few minutes)"
 # TORCH_INDEX: a package index with CPU-only builds of torch spares the tests a download of gigabytes on Linux.
+[ -z "${TORCH_INDEX:-}" ] || export PIP_EXTRA_INDEX_URL=$TORCH_INDEX
 "$venv/bin/python" -m pip install --disable-pip-version-check --no-input \
-    ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} --constraint constraints.txt --editable ".$extras"
+    --constraint constraints.txt --editable ".$extras"
