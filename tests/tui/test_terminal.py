@@ -17,7 +17,7 @@ from assistant.audio.resample import resample
 from tests.loaded import loaded
 from tests.sound_card import SoundServer, sound_server
 
-PATIENCE = 120.0
+PATIENCE = 20.0
 
 
 class Terminal:
@@ -32,8 +32,9 @@ class Terminal:
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=True).stdout
 
     def start(self, command: list[str]) -> None:
-        self._tmux("new-session", "-d", "-x", "80", "-y", "24", *command)
-        self._tmux("set-option", "-g", "remain-on-exit", "on")
+        """Its exit code comes on the screen: tmux 3.3 at times never collects its child, and then knows no code."""
+        shell = ["sh", "-c", '"$@"; echo "ended with $?"; exec cat', "sh"]
+        self._tmux("new-session", "-d", "-x", "80", "-y", "24", *shell, *command)
 
     def press(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
@@ -48,10 +49,6 @@ class Terminal:
             assert time.monotonic() < end, f"never shown; the screen is\n{screen}"
             time.sleep(0.05)
         return screen
-
-    def end(self) -> str:
-        """How the command ended: its exit code, or the signal; empty while it runs."""
-        return self._tmux("display-message", "-p", "#{pane_dead_status}#{pane_dead_signal}").strip()
 
     def close(self) -> None:
         self._tmux("kill-server")
@@ -108,5 +105,5 @@ def test_a_conversation_in_a_terminal(smollm2_path: Path, whisper_path: Path, pi
         server.plug_microphone()
         screen.until(lambda shown: "the sound is back" in shown)
         screen.press("q")
-        screen.until(lambda shown: screen.end() != "")
-        assert screen.end() == "0"
+        shown = screen.until(lambda shown: "ended with" in shown)
+        assert "ended with 0" in shown
