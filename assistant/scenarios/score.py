@@ -16,7 +16,7 @@ from assistant.audio.constants import FRAME_MS, PLAYBACK_FRAME
 from assistant.scenarios import sound
 from assistant.scenarios.format import Role, Scenario
 from assistant.scenarios.microphone import Placed
-from assistant.scenarios.trace import Original, Take, Trace, original, trace
+from assistant.scenarios.trace import Original, Takes, Trace, originals, trace
 from assistant.scenarios.words import lost_words
 from assistant.timeline.events import EventType, Turn
 from assistant.timeline.record import Timeline
@@ -33,14 +33,14 @@ REACTION = 4.0
 
 @dataclass(frozen=True)
 class Run:
-    """What one run left behind. `said`: float32 [frames, 480] at 24 kHz; `takes`: what the voice made, by text."""
+    """What one run left behind. `said`: float32 [frames, 480] at 24 kHz; `takes`: what the voice made."""
 
     scenario: Scenario
     timeline: Timeline
     placed: tuple[Placed, ...]
     missed: int
     said: NDArray[np.float32]
-    takes: dict[str, Take]
+    takes: Takes
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,17 @@ def answers(run: Run) -> list[Answer]:
     loud = np.abs(run.said).max(axis=1, initial=0.0) > 0
     found = []
     for place, turn in enumerate(order):
-        made = original(tuple(clauses.get(turn.index, [])), run.takes)
-        if made is None or not made.sound.size or turn.speech_start is None:
+        made = [one for one in originals(tuple(clauses.get(turn.index, [])), run.takes) if one.sound.size]
+        if not made or turn.speech_start is None:
             continue
         first = max(0, round(begun[turn.index] * 1000 / FRAME_MS) - 2)
         following = order[place + 1] if place + 1 < len(order) else None
         last = len(run.said) if following is None else round(begun[following.index] * 1000 / FRAME_MS) - 2
         sounding = np.flatnonzero(loud[first:last])
         if sounding.size:
-            found.append(Answer(turn, made, trace(run.said, first + int(sounding[0]), last, made.sound)))
+            start = first + int(sounding[0])
+            tried = [Answer(turn, one, trace(run.said, start, last, one.sound)) for one in made]
+            found.append(max(tried, key=lambda answer: answer.trace.likeness))
     return found
 
 
@@ -218,12 +220,10 @@ def _end_of_sound(answer: Answer) -> float:
 
 def _heard_off(answer: Answer) -> int:
     """Words by which the remembered part differs from what was in the air."""
-    remembered = answer.turn.heard_text.split()
-    whole = answer.turn.assistant_text.split()
-    in_air = answer.original.words_in(answer.trace.played)
-    if remembered != whole[: len(remembered)]:
-        return len(remembered) + 1
-    return abs(len(remembered) - in_air)
+    remembered = len(answer.turn.heard_text.split())
+    if not answer.turn.assistant_text.startswith(answer.turn.heard_text):  # which may end within a "word"
+        return remembered + 1
+    return abs(remembered - answer.original.words_in(answer.trace.played))
 
 
 def _overlap(scores: Scores, cue: Placed, later: tuple[Placed, ...], given: list[Answer]) -> None:

@@ -9,6 +9,7 @@ original at some place times a straight ramp; where it is not, the place has jum
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -43,21 +44,26 @@ class Take:
     words: tuple[WordTiming, ...] = ()
 
 
+Takes = dict[str, dict[bool, Take]]
+"""Of each text as it sounds when more follows, and as it sounds at an end."""
+
+
 class Tape:
-    """Stands in for a voice and keeps what it said, by text; of several takes the longest."""
+    """Stands in for a voice and keeps what it said; of several takes that should be alike the longest."""
 
     def __init__(self, voice: Any) -> None:
         self._voice = voice
-        self.takes: dict[str, Take] = {}
+        self.takes: Takes = {}
 
     def stream(self, text: str, **how: Any) -> Iterator[SpeechPiece]:
         """See `voices.Voice.stream`."""
         take = Take(self._voice.sample_rate, np.zeros(0, np.float32))
+        alike, goes_on = self.takes.setdefault(text, {}), bool(how.get("continues"))
         for piece in self._voice.stream(text, **how):
             take.pcm = np.concatenate([take.pcm, piece.pcm])
             take.words += piece.words
-            if text not in self.takes or take.pcm.size > self.takes[text].pcm.size:
-                self.takes[text] = take
+            if goes_on not in alike or take.pcm.size > alike[goes_on].pcm.size:
+                alike[goes_on] = take
             yield piece
 
     def __getattr__(self, name: str) -> Any:
@@ -97,6 +103,11 @@ class Trace:
     def whole(self) -> bool:
         """Played to the end, not a sample left out or repeated."""
         return not self.jumps and self.length - self.played <= PLAYBACK_FRAME
+
+    @property
+    def likeness(self) -> tuple[int, int]:
+        """Greater, the more of the output is explained by this original."""
+        return sum(piece.taken for piece in self.pieces if piece.gain_after > 0), -len(self.jumps)
 
     def quieter_from(self, onset: float, level: float = 0.7) -> float | None:
         """When the level falls below `level` at or after `onset`."""
@@ -261,16 +272,24 @@ class Original:
         return count
 
 
-def original(clauses: tuple[str, ...], takes: dict[str, Take]) -> Original | None:
-    """The sound that was made of `clauses`; None if one of them was never spoken."""
+def originals(clauses: tuple[str, ...], takes: Takes) -> list[Original]:
+    """The sound that was made of `clauses`, up to one that an interruption left unspoken; empty if none was made.
+
+    Which of two takes of the last clause was played is not known here: both are given.
+    """
+    there = list(itertools.takewhile(lambda text: takes.get(text), clauses))
+    if not there:
+        return []
+    before = [takes[text].get(True) or takes[text][False] for text in there[:-1]]
+    return [_joined(there, [*before, last]) for last in takes[there[-1]].values()]
+
+
+def _joined(texts: list[str], takes: list[Take]) -> Original:
     sounds, parts, at = [], [], 0
-    for text in clauses:
-        take = takes.get(text)
-        if take is None:
-            return None
+    for text, take in zip(texts, takes, strict=True):
         resampler = StreamResampler(take.rate, PLAYBACK_RATE)
         sound = np.concatenate([resampler.push(take.pcm), resampler.finish()])
         parts.append((text, at, at_rate(take.words, take.rate, PLAYBACK_RATE)))
         sounds.append(sound)
         at += sound.size
-    return Original(np.concatenate(sounds) if sounds else np.zeros(0, np.float32), tuple(parts))
+    return Original(np.concatenate(sounds), tuple(parts))

@@ -72,7 +72,7 @@ class Stage:
             WordTiming(ANSWER.index(word), ANSWER.index(word) + len(word), place * WORD, (place + 1) * WORD)
             for place, word in enumerate(ANSWER.split())
         )
-        takes = {ANSWER: Take(PLAYBACK_RATE, SOUND, words)}
+        takes = {ANSWER: {False: Take(PLAYBACK_RATE, SOUND, words)}}
         expect = Expectation(**wishes)  # type: ignore[arg-type]
         scenario = Scenario(name="made-up", user=(Cue(say="x"),), room=room, expect=expect)
         return Run(scenario, self.timeline, cues, 0, self.said, takes)
@@ -121,7 +121,9 @@ def test_a_barge_in_by_the_sound() -> None:
     assert found.heard_off == 0 and found.response_ms is None
 
 
-@pytest.mark.parametrize(("remembered", "off"), [("one", 1), ("", 2), ("one two three four", 2), ("one nine", 3)])
+@pytest.mark.parametrize(
+    ("remembered", "off"), [("one", 1), ("", 2), ("one tw", 0), ("one two three four", 2), ("one nine", 3)]
+)
 def test_heard_text_that_is_off(remembered: str, off: int) -> None:
     stage = Stage(10)
     stage.answer(1.0, heard=remembered, script={55: "stop"})

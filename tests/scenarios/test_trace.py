@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assistant.audio.constants import PLAYBACK_FRAME, PLAYBACK_RATE
 from assistant.player import DUCKED_GAIN, Player
 from assistant.scenarios.sound import AIR, first_sound, silent_from, sounding, spans
-from assistant.scenarios.trace import Tape, Trace, original, trace
+from assistant.scenarios.trace import Tape, Trace, originals, trace
 from voices import SpeechPiece, WordTiming
 
 
@@ -140,7 +140,28 @@ def test_the_tape_knows_the_words() -> None:
     next(iter(tape.stream("one two three")))  # a draft that was dropped after its first word
     for text in ("one two three", "four five"):
         list(tape.stream(text))
-    made = original(("one two three", "four five"), tape.takes)
-    assert made is not None and made.sound.size == 60_000
+    (made,) = originals(("one two three", "four five"), tape.takes)
+    assert made.sound.size == 60_000
     assert [made.words_in(samples) for samples in (0, 5_999, 6_000, 36_000, 43_000, 60_000)] == [0, 0, 1, 3, 4, 5]
-    assert original(("never said",), tape.takes) is None
+    assert originals(("never said",), tape.takes) == []
+    assert originals(("one two three", "never said"), tape.takes)[0].sound.size == 36_000
+
+
+class Singer(Reader):
+    """Lets the voice fall at an end: another sound for the same words."""
+
+    def stream(self, text: str, **how: object):
+        continues = bool(how.get("continues"))
+        yield SpeechPiece(speech_like(0.5, len(text) + 100 * continues), 0, ())
+
+
+def test_of_two_ways_to_say_a_clause_the_one_that_was_played_is_found() -> None:
+    tape = Tape(Singer())
+    list(tape.stream("as said before"))
+    for text, continues in (("first", True), ("as said before", True), ("never heard", False)):
+        list(tape.stream(text, continues=continues))
+    heard = np.concatenate([speech_like(0.5, 105), speech_like(0.5, 114)])
+    made = originals(("first", "as said before"), tape.takes)
+    found = [trace(played(heard, {}, 60), 0, 60, one.sound) for one in made]
+    best = max(found, key=lambda one: one.likeness)
+    assert len(found) == 2 and best.whole and best.likeness > min(one.likeness for one in found)
