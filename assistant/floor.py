@@ -99,6 +99,20 @@ class FloorState:
 
 
 @dataclass(frozen=True)
+class SoundRose:
+    """Something begins to sound, no telling what: enough to duck, for a moment."""
+
+    t: int
+
+
+@dataclass(frozen=True)
+class SoundFell:
+    """It was no voice."""
+
+    t: int
+
+
+@dataclass(frozen=True)
 class OnsetLikely:
     """One or two frames sound like speech: too little to believe, enough to duck."""
 
@@ -217,8 +231,8 @@ class SpeakFirst:
 
 
 Event = (
-    OnsetLikely | OnsetFaded | SpeechStarted | SpeechEnded | Transcribed | Scored | Tick | ReplySounding | ReplyEnded
-    | ReplyUnheard | CutIn | TalkKey | StopRequested | TextEntered | SpeakFirst
+    SoundRose | SoundFell | OnsetLikely | OnsetFaded | SpeechStarted | SpeechEnded | Transcribed | Scored | Tick
+    | ReplySounding | ReplyEnded | ReplyUnheard | CutIn | TalkKey | StopRequested | TextEntered | SpeakFirst
 )  # fmt: skip
 
 
@@ -257,6 +271,10 @@ Step = tuple[FloorState, tuple[Action, ...]]
 def step(state: FloorState, event: Event, rules: FloorRules = FloorRules()) -> Step:
     """The next state and what to do. Unknown combinations change nothing: late results are harmless."""
     match event:
+        case SoundRose():
+            return _while_speaking_alone(state, Act.DUCK)
+        case SoundFell():
+            return _while_speaking_alone(state, Act.RESUME)
         case OnsetLikely():
             return _onset_likely(state, event)
         case OnsetFaded():
@@ -304,19 +322,20 @@ def _assistant_has_floor(state: FloorState) -> bool:
     return state.phase in (Phase.THINKING, Phase.SPEAKING)
 
 
+def _while_speaking_alone(state: FloorState, act: Act) -> Step:
+    """Louder or softer, as long as nobody is sure that the user speaks too."""
+    alone = state.phase is Phase.SPEAKING and state.overlap is None
+    return state, (Action(act),) if alone else ()
+
+
 def _onset_likely(state: FloorState, event: OnsetLikely) -> Step:
     if state.phase is Phase.PAUSE:
         return replace(state, suspect_since=event.t), ()
-    if state.phase is Phase.SPEAKING and state.overlap is None:
-        return state, (Action(Act.DUCK),)
-    return state, ()
+    return _while_speaking_alone(state, Act.DUCK)
 
 
 def _onset_faded(state: FloorState) -> Step:
-    state = replace(state, suspect_since=None)
-    if state.phase is Phase.SPEAKING and state.overlap is None:
-        return state, (Action(Act.RESUME),)
-    return state, ()
+    return _while_speaking_alone(replace(state, suspect_since=None), Act.RESUME)
 
 
 def _speech_started(state: FloorState, event: SpeechStarted) -> Step:

@@ -23,7 +23,7 @@ from assistant.conversation.reply import Mouth
 from assistant.conversation.speaking import Speaking, SpeakingSettings
 from assistant.conversation.turns import OpenTurn, Prompt, to_seconds
 from assistant.conversation.workers import Lane, Workers
-from assistant.ears import edges
+from assistant.ears import edges, rise
 from assistant.endpoint import Calibration, calibrated
 from assistant.floor import Act, Action, FloorRules, FloorState, Phase
 from assistant.interjection import InterjectionRules, Reason, SilenceRules
@@ -260,8 +260,12 @@ class Conversation:
 
     # --- hearing ----------------------------------------------------------------------------------------------
 
-    def _on_edge(self, edge: edges.Edge) -> None:
+    def _on_edge(self, edge: edges.Edge | rise.SoundRose | rise.SoundFell) -> None:
         match edge:
+            case rise.SoundRose():
+                self._step(floor.SoundRose(self._now()))
+            case rise.SoundFell():
+                self._step(floor.SoundFell(self._now()))
             case edges.OnsetLikely():
                 self._step(floor.OnsetLikely(self._now()))
             case edges.OnsetLapsed():

@@ -19,6 +19,7 @@ from assistant.ears.evidence import SpeechEvidence
 from assistant.ears.gate import GateSettings, accept
 from assistant.ears.hypothesis import Hypothesis, join_words
 from assistant.ears.preroll import SoundRing
+from assistant.ears.rise import SoundFell, SoundRise, SoundRose
 from assistant.ears.transcriber import Transcriber
 from assistant.ears.utterance import DecodeJob, UtteranceSettings, UtteranceTranscriber
 
@@ -59,6 +60,7 @@ class Listener:
     ) -> None:
         self._canceller = canceller or NoCanceller()
         self._edges = edges
+        self._rise = SoundRise()
         self._transcriber = transcriber
         self._settings = utterance_settings
         self._gate = gate
@@ -78,14 +80,23 @@ class Listener:
         """Samples since the last sound of speech; 0 in the middle of a word."""
         return samples(self._edges.silence_ms)
 
-    def push(self, frame: NDArray[np.float32]) -> list[Edge]:
+    def push(self, frame: NDArray[np.float32]) -> list[Edge | SoundRose | SoundFell]:
         """Take 20 ms of sound; returns what became known about when the user speaks."""
         self._ring.push(frame)
-        edges = self._edges.push(self._canceller.near(frame))
+        edges: list[Edge | SoundRose | SoundFell] = [*self._edges.push(self._canceller.near(frame))]
+        if (rise := self._risen()) is not None:
+            edges.append(rise)
         if self._utterance is not None:
             voice_end = self._edges.last_voice if self._edges.in_speech else 0
             self._utterance.push(frame, voice_end, self._edges.voice_start)
         return edges
+
+    def _risen(self) -> SoundRose | SoundFell | None:
+        known = self._edges.last_frame
+        if known is None:
+            return None
+        level = self._canceller.foreign_db
+        return self._rise.push(level, known.end, probability=known.probability, suspected=self._edges.suspected)
 
     def played(self, sound: NDArray[np.float32]) -> None:
         """What the assistant says in this frame, before its echo can be heard."""

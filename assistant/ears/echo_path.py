@@ -26,6 +26,8 @@ WAY = SAMPLE_RATE * 4 // 10
 """Longest way of a sound from here to the microphone (speaker's buffer, air, microphone's buffer)."""
 WINDOW = SAMPLE_RATE // 5
 """Sound of the microphone that is compared at a time (200 ms)."""
+SHORT = SAMPLE_RATE * 6 // 100
+"""The same when there is no time."""
 EVERY = 5
 """Frames between two comparisons."""
 LOUD = 7
@@ -94,6 +96,18 @@ class EchoPath:
             if self._quiet_frames >= QUIET_FRAMES:
                 self.there = self._echoed = False
 
+    @property
+    def known(self) -> bool:
+        """Whether it is known if there is a way or none."""
+        return self._echoed or not self.there
+
+    def strange(self) -> bool:
+        """Whether the last 60 ms are loud and nothing like an echo. Sooner than the verdict about the way, and right
+        in nine cases of ten: the peak of an echo's first 60 ms is 20 (90 % over 10), of another voice's 6 (90 % under
+        9)."""
+        loud = all(list(self._loud)[-SHORT // FRAME :])
+        return loud and peak_over_rest(self._near[-SHORT:], self._far) < NO_PEAK
+
     def _compare(self) -> None:
         peak = peak_over_rest(self._near, self._far)
         if peak >= ECHO_PEAK:
@@ -109,7 +123,7 @@ class EchoPath:
 def peak_over_rest(near: Pcm, far: Pcm) -> float:
     """Highest peak of the whitened cross-correlation of `near` with the later `far`, over its root mean square.
 
-    `far` [WAY + WINDOW] ends where `near` [WINDOW] ends; only delays of up to `WAY` are looked at. About 0.5 ms.
+    `far` ends where `near` ends; only delays up to the difference of their lengths are looked at. About 0.5 ms.
     """
     size = 1 << (far.size - 1).bit_length()
     cross = np.fft.rfft(far, size) * np.conj(np.fft.rfft(near, size))

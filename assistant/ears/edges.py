@@ -94,6 +94,11 @@ class SpeechEdges:
         return self._quiet_ms
 
     @property
+    def suspected(self) -> bool:
+        """Whether somebody speaks, or perhaps begins to."""
+        return self.in_speech or self._likely_at is not None
+
+    @property
     def last_voice(self) -> int:
         """The sample after the last sound of speech so far."""
         return self._last_voice

@@ -18,6 +18,8 @@ from assistant.floor import (
     ReplySounding,
     ReplyUnheard,
     Scored,
+    SoundFell,
+    SoundRose,
     SpeechEnded,
     SpeechStarted,
     StopRequested,
@@ -139,6 +141,15 @@ def test_a_false_onset_is_undone() -> None:
     assert [act for _, act, _ in acts] == [Act.DUCK, Act.RESUME]
 
 
+def test_a_sudden_sound_is_only_a_reason_to_speak_softer() -> None:
+    noise: list[Event] = [SoundRose(80_000), SoundFell(81_600)]
+    state, acts = run(noise, SPEAKING)
+    assert [act for _, act, _ in acts] == [Act.DUCK, Act.RESUME] and state == SPEAKING
+    assert run(noise, FloorState(phase=Phase.PAUSE))[1] == []  # no reason to wait with an answer
+    _, acts = run([SpeechStarted(80_000, 79_000), *noise], SPEAKING)
+    assert [act for _, act, _ in acts] == [Act.DUCK]
+
+
 def test_speech_before_the_first_sound_joins_the_turn() -> None:
     thinking = FloorState(phase=Phase.THINKING, committed="What is the weather")
     events = said("in Paris?", 3.0, 3.6)
@@ -187,8 +198,8 @@ def test_stop_leaves_the_floor_free() -> None:
 
 TEXTS = st.sampled_from(["", "mm-hmm", "what time is it?", "I would like to", "stop", "my number is five"])
 KINDS = st.sampled_from(
-    [OnsetLikely, OnsetFaded, SpeechStarted, SpeechEnded, Transcribed, Scored, Tick, ReplySounding, ReplyEnded,
-     ReplyUnheard, StopRequested, TextEntered]
+    [SoundRose, SoundFell, OnsetLikely, OnsetFaded, SpeechStarted, SpeechEnded, Transcribed, Scored, Tick,
+     ReplySounding, ReplyEnded, ReplyUnheard, StopRequested, TextEntered]
 )  # fmt: skip
 
 
