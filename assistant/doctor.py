@@ -131,20 +131,23 @@ def _graphics_card() -> tuple[State, str, str]:
 
 def _sound_devices() -> tuple[State, str, str]:
     from assistant.audio.devices import DeviceError, list_devices
+    from assistant.audio.duplex import may_share
 
     only = "needed for `chat` only; replay, say -o and transcribe work without"
     try:
         devices = list_devices()
     except DeviceError as error:
         return State.WARNING, str(error), only
-    ears = [device.name for device in devices if device.inputs]
-    mouths = [device.name for device in devices if device.outputs]
+    ears = [device for device in devices if device.inputs]
+    mouths = [device for device in devices if device.outputs]
     if not ears or not mouths:
         missing = " and ".join(what for what, there in (("microphone", ears), ("speaker", mouths)) if not there)
         return State.WARNING, f"no {missing} found", f"plug one in or start the sound server; {only}"
-    microphone = next((d.name for d in devices if d.default_input), ears[0])
-    speaker = next((d.name for d in devices if d.default_output), mouths[0])
-    return State.OK, f"microphone {microphone}, speaker {speaker}; {len(devices)} devices in all", ""
+    microphone = next((device for device in ears if device.default_input), ears[0])
+    speaker = next((device for device in mouths if device.default_output), mouths[0])
+    streams = "one full-duplex stream" if may_share(microphone, speaker) else "two streams"
+    detail = f"microphone {microphone.name}, speaker {speaker.name}, on {streams}; {len(devices)} devices in all"
+    return State.OK, detail, ""
 
 
 def _settings(overrides: Sequence[str], found: list[Patient]) -> tuple[State, str, str]:

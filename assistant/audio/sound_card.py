@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME, SAMPLE_RATE
 from assistant.audio.devices import DeviceError, find_device, look_again
+from assistant.audio.duplex import close_patiently, start_both
 from assistant.audio.pulse import Attachment, PulseWatch, attachment
-from assistant.audio.streams import Microphone, Speaker, Stream
+from assistant.audio.streams import Microphone, Speaker
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 LOOK_EVERY = 0.2
 SILENT_AFTER = 0.6
 """Seconds without a callback that mean the stream is dead; a busy machine delays one by a tenth."""
 RETRY_EVERY = 0.5
-CLOSE_PATIENCE = 1.0
 STRAIN = 5
 """Losses of the speaker within STRAIN_SECONDS that mean the machine is too busy for so small a device buffer."""
 STRAIN_SECONDS = 10.0
@@ -80,6 +80,10 @@ class _Streams:
     microphone: Microphone
     speaker: Speaker
     attached: Attachment | None
+
+    @property
+    def shared(self) -> bool:
+        return self.microphone.line is self.speaker.line
 
 
 class SoundCard:
@@ -131,7 +135,7 @@ class SoundCard:
         if self._watchdog.ident:
             self._watchdog.join(10)
         if self._streams is not None:
-            _close_patiently(self._streams.microphone, self._streams.speaker)
+            close_patiently(self._streams.microphone, self._streams.speaker)
         self._streams = None
         self._pulse.close()
 
@@ -210,12 +214,19 @@ class SoundCard:
             if not (trouble := self._trouble(streams)):
                 self._ease(streams)
                 continue
-            self._streams = None
-            counts = self._before.plus(streams.microphone, streams.speaker)
-            self._before = replace(counts, lost=counts.lost + 1)
-            streams.microphone.wake()
-            self._on_event(DeviceEvent(DeviceChange.LOST, f"{trouble}; trying again."))
-            self._reopen(_close_patiently(streams.microphone, streams.speaker))
+            self._forget(streams)
+            self._say_lost(trouble)
+            self._reopen(close_patiently(streams.microphone, streams.speaker))
+
+    def _forget(self, streams: _Streams) -> None:
+        self._streams = None
+        self._before = self._before.plus(streams.microphone, streams.speaker)
+        self._strained = (0, time.monotonic())
+        streams.microphone.wake()
+
+    def _say_lost(self, trouble: str) -> None:
+        self._before = replace(self._before, lost=self._before.lost + 1)
+        self._on_event(DeviceEvent(DeviceChange.LOST, f"{trouble}; trying again."))
 
     def _reopen(self, still_closing: threading.Thread) -> None:
         while not self._closing.is_set():
@@ -231,19 +242,10 @@ class SoundCard:
                 self._closing.wait(RETRY_EVERY)
 
     def _try(self) -> _Streams:
-        microphone = Microphone(find_device(self._wanted[0], speaker=False))
-        try:
-            speaker = self._speaker()
-        except DeviceError:
-            microphone.close()
-            raise
-        microphone.start()
-        speaker.start()
+        ears, mouth = find_device(self._wanted[0], speaker=False), find_device(self._wanted[1], speaker=True)
+        microphone, speaker = start_both(ears, mouth, self._buffer_seconds, LATENCIES[self._calm])
         self._pulse.stirred.clear()
         return _Streams(microphone, speaker, attachment())
-
-    def _speaker(self) -> Speaker:
-        return Speaker(find_device(self._wanted[1], speaker=True), self._buffer_seconds, LATENCIES[self._calm])
 
     def _ease(self, streams: _Streams) -> None:
         """Give the speaker a larger buffer if this machine is too busy for its own, while it is silent."""
@@ -254,8 +256,11 @@ class SoundCard:
         if losses - count < STRAIN or streams.speaker.sounding or self._calm + 1 >= len(LATENCIES):
             return
         self._calm += 1
+        if streams.shared:
+            self._renew(streams)
+            return
         try:
-            speaker = self._speaker()
+            speaker = Speaker(streams.speaker.device, self._buffer_seconds, LATENCIES[self._calm])
             speaker.start()
         except DeviceError:
             return  # the old one still plays
@@ -266,7 +271,17 @@ class SoundCard:
             output_xruns=self._before.output_xruns + losses,
             underflows=self._before.underflows + streams.speaker.underflows,
         )
-        _close_patiently(streams.speaker)
+        close_patiently(streams.speaker)
+
+    def _renew(self, streams: _Streams) -> None:
+        """Both anew on a calmer stream. The old one goes first, since most cards open once: the ears miss a moment."""
+        self._forget(streams)
+        closing = close_patiently(streams.microphone, streams.speaker)
+        try:
+            self._streams = self._try()
+        except Exception as error:  # see _reopen
+            self._say_lost(str(error).rstrip("."))
+            self._reopen(closing)
 
     def _trouble(self, streams: _Streams) -> str:
         """What is wrong with the streams, in words; empty if they live."""
@@ -293,19 +308,3 @@ class SoundCard:
         if self._wanted[1] is None and now.default_sink != before.default_sink:
             return f"the default speaker is now {now.default_sink}"
         return ""
-
-
-def _close_patiently(*streams: Stream) -> threading.Thread:
-    """Close them; the thread returned is alive still if that hangs."""
-
-    def close() -> None:
-        for stream in streams:
-            try:
-                stream.close()
-            except Exception:  # of a stream that is being thrown away nothing matters any more
-                continue
-
-    thread = threading.Thread(target=close, name="sound-close", daemon=True)
-    thread.start()
-    thread.join(CLOSE_PATIENCE)
-    return thread

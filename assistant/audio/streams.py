@@ -1,26 +1,22 @@
 """One microphone and one speaker over PortAudio: callbacks that only copy, and counts of what went wrong.
 
-Two separate streams, each at its device's own rate: one full-duplex stream corrupts playback on some systems, and a
-rate that the device does not like does not open at all.
+Each hangs on a line (line.py); on one line where the device allows, else on two (duplex.py).
 """
 
 from __future__ import annotations
 
 import time
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
-from assistant.audio.devices import Device, DeviceError, portaudio
+from assistant.audio.devices import Device
+from assistant.audio.line import Line
 from assistant.audio.resample import StreamResampler
 from assistant.audio.ring import SampleRing
 
-BLOCK_SECONDS = 0.01
-OTHER_RATES = (48_000, 44_100, 32_000, 16_000, 8_000)
-"""Tried where even the device's default rate does not open."""
 QUEUED_SECONDS = 2.0
 """Sound kept for a reader that is late; older sound is dropped, and counted."""
 MOST_BUFFERED = 0.12
@@ -31,81 +27,50 @@ Wake = None
 
 
 class Stream:
-    """What microphone and speaker share: opening at a rate that works, and signs of life."""
+    """What microphone and speaker share: the line they hang on, and its signs of life."""
 
-    def __init__(self, device: Device, latency: float | str = "low") -> None:
-        """`latency`: the device's own buffer in seconds, or "low" for the least it offers."""
-        self.device = device
-        self.latency = latency
-        self.rate = 0
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.device = line.device
+        self.rate = line.rate
+        """Samples per second."""
         self.xruns = 0
         """Times the sound system said that sound was lost or missing."""
-        self.finished = False
-        """The sound system ended the stream on its own."""
-        self._last_call = time.monotonic()
-        self._stream: Any = None
 
-    def _open(self, make: str, **options: Any) -> None:
-        sound = portaudio()
-        rates = dict.fromkeys((self.device.default_rate, *OTHER_RATES))
-        problem: Exception | None = None
-        for rate in rates:
-            try:
-                self._stream = getattr(sound, make)(
-                    device=self.device.index,
-                    samplerate=rate,
-                    blocksize=round(rate * BLOCK_SECONDS),
-                    latency=self.latency,
-                    channels=1,
-                    dtype="float32",
-                    finished_callback=self._finished,
-                    **options,
-                )
-            except (sound.PortAudioError, ValueError) as error:
-                problem = error
-                continue
-            self.rate = rate
-            return
-        raise DeviceError(f"'{self.device.name}' does not open at any rate ({problem}).") from problem
+    @property
+    def finished(self) -> bool:
+        """The sound system ended the stream on its own."""
+        return self.line.finished
 
     def start(self) -> None:
-        """Let the sound flow; raises DeviceError."""
-        self._last_call = time.monotonic()
-        try:
-            self._stream.start()
-        except portaudio().PortAudioError as error:
-            raise DeviceError(f"'{self.device.name}' does not start ({error}).") from error
+        """See `Line.start`."""
+        self.line.start()
 
     def silent_for(self) -> float:
-        """Seconds since the sound system last called: a live stream calls every few hundredths of a second."""
-        return time.monotonic() - self._last_call
+        """See `Line.silent_for`."""
+        return self.line.silent_for()
 
     def close(self) -> None:
-        """End it. May hang for seconds on a device that is gone: see SoundCard, which calls it off its threads."""
-        self._stream.abort(ignore_errors=True)
-        self._stream.close(ignore_errors=True)
-
-    def _finished(self) -> None:
-        self.finished = True
+        """See `Line.close`."""
+        self.line.close()
 
 
 class Microphone(Stream):
     """20 ms frames of 16 kHz sound from an input device."""
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
+    def __init__(self, device: Device, line: Line | None = None) -> None:
+        """`line`: one that is open already and that a speaker shares. Raises DeviceError."""
+        super().__init__(line or Line(device, "InputStream"))
         self._blocks: SimpleQueue[NDArray[np.float32] | None] = SimpleQueue()
-        self._open("InputStream", callback=self._callback)
         self._resampler = StreamResampler(self.rate, SAMPLE_RATE)
         self._rest = np.zeros(0, np.float32)
         self.dropped = 0
         """Samples (at the device's rate) nobody fetched in time."""
+        self.line.hear = self._hear
 
-    def _callback(self, indata: NDArray[np.float32], frames: int, times: Any, status: Any) -> None:
-        self._last_call = time.monotonic()
-        if status:
-            self.xruns += 1
-        self._blocks.put(indata[:, 0].copy())
+    def _hear(self, samples: NDArray[np.float32], lost: bool) -> None:
+        self.xruns += lost
+        self._blocks.put(samples.copy())
 
     def wake(self) -> None:
         """Make a waiting `read` return (any thread)."""
@@ -140,14 +105,23 @@ class Speaker(Stream):
     too many is left out and one too few is added.
     """
 
-    def __init__(self, device: Device, buffer_seconds: float = 0.04, latency: float | str = "low") -> None:
-        super().__init__(device, latency)
+    def __init__(
+        self,
+        device: Device,
+        buffer_seconds: float = 0.04,
+        latency: float | str = "low",
+        line: Line | None = None,
+    ) -> None:
+        """`latency`: see `Line`; `line`: one that is open already with it and that a microphone shares.
+
+        Raises DeviceError.
+        """
+        super().__init__(line or Line(device, "OutputStream", latency))
+        self.latency = latency
         self.underflows = 0
         """Times the ring ran dry in the middle of sound."""
-        self._ring = SampleRing(0)
         self._calls_at: tuple[float, int] = (0.0, 0)
         """When the sample of that number (of the ring) is in the air; written by the callback alone."""
-        self._open("OutputStream", callback=self._callback)
         self._ring = SampleRing(self.rate)
         self._resampler = StreamResampler(PLAYBACK_RATE, self.rate)
         self._target = round(buffer_seconds * self.rate)
@@ -157,20 +131,16 @@ class Speaker(Stream):
         self._base = 0
         self._sounding = False
         self._seen_underflows = 0
+        self.line.say = self._say
 
-    def _callback(self, outdata: NDArray[np.float32], frames: int, times: Any, status: Any) -> None:
+    def _say(self, samples: NDArray[np.float32], ahead: float, lost: bool) -> None:
         now = time.monotonic()
-        self._last_call = now
-        if status:
-            self.xruns += 1
-        ahead = times.outputBufferDacTime - times.currentTime
-        if not 0.0 < ahead < 2.0:  # some sound systems do not fill these in
-            ahead = self._stream.latency if self._stream is not None else 0.0
+        self.xruns += lost
         first = self._ring.consumed
-        there = self._ring.read_into(outdata[:, 0])
+        there = self._ring.read_into(samples)
         if there:
             self._calls_at = (now + ahead, first)
-        if there < frames and self._sounding:
+        if there < len(samples) and self._sounding:
             self.underflows += 1
             self._sounding = False
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from assistant.audio import devices, streams
+from assistant.audio import devices, line
 from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.audio.devices import Device, DeviceError, find_device, look_again
 from assistant.audio.resample import resample
@@ -214,7 +214,7 @@ class Stubborn:
 @pytest.mark.parametrize("rate", [44_100, 48_000, 8_000])
 def test_a_device_that_opens_at_one_rate_only(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     library = Stubborn(rate)
-    monkeypatch.setattr(streams, "portaudio", lambda: library)
+    monkeypatch.setattr(line, "portaudio", lambda: library)
     device = Device(0, "odd", "test", 1, 0, 96_000, True, False)
     assert Microphone(device).rate == rate and library.tried[0] == 96_000
     library.rate = 12_345

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assistant.audio import sound_card, streams
+from assistant.audio import line, sound_card, streams
 from assistant.audio.devices import Device, DeviceError
 from assistant.audio.pulse import Attachment
 from assistant.audio.sound_card import DeviceChange, DeviceEvent, SoundCard
@@ -55,7 +55,7 @@ Events = queue.Queue[DeviceEvent]
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     library = Library()
-    monkeypatch.setattr(streams, "portaudio", lambda: library)
+    monkeypatch.setattr(line, "portaudio", lambda: library)
     monkeypatch.setattr(sound_card, "find_device", lambda wanted, speaker: DEVICE)
     monkeypatch.setattr(sound_card, "look_again", lambda: None)
     monkeypatch.setattr(sound_card, "attachment", lambda: None)
