@@ -26,7 +26,11 @@ class CancelSignal(Protocol):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call: computed now, found on shared pages, copied from partly matching pages; context after it."""
+    """Tokens of one call: computed now, found on shared pages, copied; context after it.
+
+    Copied are positions of partly matching pages and, on the first write after a fork, of the page both had: the latter
+    may belong to ids from before the call.
+    """
 
     forwarded: int = 0
     referenced: int = 0

@@ -25,7 +25,7 @@ from assistant.interjection import Reason
 from assistant.personas import Persona
 from assistant.personas.context import Context
 from assistant.timeline.events import Tokens
-from engine import Engine, Sampling, Session, Token
+from engine import Engine, Sampling, Session, Token, Usage
 from engine.compaction import Compacted, Compactor
 from engine.text.template import ChatFragments
 from voices import ClauseSplitter
@@ -205,17 +205,20 @@ class Dialogue:
         """`text` in the persona's voice, float32 at `PLAYBACK_RATE`; no part of the conversation."""
         return sound_of(self._mouth, text)
 
-    def _retarget(self, session: Session, ids: Sequence[int]) -> tuple[int, int, int]:
-        """Make `session` the base followed by `ids`, forwarding only what differs from what it holds."""
+    def _retarget(self, session: Session, ids: Sequence[int]) -> Usage:
+        """Make `session` the base followed by `ids`, forwarding only what differs from what it holds. In the result
+        `referenced` and `copied` count ids of the turn alone, not positions of the past on a page that was copied."""
         start = len(self.base)
         held = session.ids[start:]
         keep = common_prefix(held, ids)
         if keep == len(ids) == len(held):
-            return 0, 0, 0
+            return Usage()
         self._discarded += len(held) - keep
         session.truncate(start + keep)
-        stats = session.append(ids[keep:])
-        return stats.forwarded, stats.referenced, stats.copied
+        usage = session.append(ids[keep:])
+        found = len(ids) - keep - usage.forwarded
+        copied = min(usage.copied, found)
+        return replace(usage, referenced=found - copied, copied=copied)
 
     def draft(self, prompt: Prompt) -> Draft:
         """Start answering `prompt` on a fork; nothing else is changed."""
@@ -232,13 +235,13 @@ class Dialogue:
             raise
 
     def _draft_on(self, session: Session, prompt: Prompt, note: str, ids: Sequence[int]) -> Draft:
-        forwarded, referenced, copied = self._retarget(session, ids)
+        usage = self._retarget(session, ids)
         tokens = Tokens(
-            forwarded=len(ids) - referenced - copied,
-            referenced=len(self.base) + referenced,
-            copied=copied,
+            forwarded=len(ids) - usage.referenced - usage.copied,
+            referenced=len(self.base) + usage.referenced,
+            copied=usage.copied,
             context=len(session),
-            after_endpoint=forwarded,
+            after_endpoint=usage.forwarded,
             discarded=self._discarded,
         )
         reply = Reply(

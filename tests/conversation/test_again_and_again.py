@@ -43,7 +43,10 @@ def test_five_interruptions(smollm2_path: Path, whisper_path: Path, piper_path: 
     wanted = "".join(decode(asked) + text + decode(template.assistant_close()) for asked, text in heard)
     assert past.split() == wanted.split()
     for before, turn in zip([*cut], [*cut[1:], last], strict=True):
-        assert turn.tokens.forwarded <= len(parts.engine.template.user(turn.user_text)) + 1
-        assert turn.tokens.referenced + turn.tokens.copied >= before.tokens.context - 1
+        added = len(parts.engine.template.user(turn.user_text))
+        tokens = turn.tokens
+        # Every id of the turn was computed for it, and none of the past.
+        assert tokens.forwarded + tokens.copied + tokens.referenced == before.tokens.context + added
+        assert added - 1 <= tokens.forwarded <= added
     conversation.close()
     parts.engine.check()

@@ -70,6 +70,7 @@ def test_each_turn_computes_only_what_it_adds(conversation: Timeline, parts: Par
         assert tokens.after_endpoint <= 12  # the last words and the template's closing tokens
         if before is not None:
             assert tokens.referenced + tokens.copied >= before.tokens.context
+            assert tokens.forwarded + tokens.referenced + tokens.copied == before.tokens.context + added
     kept = conversation.turns[1].tokens
     assert kept.context < conversation.turns[1].tokens.referenced + kept.forwarded + 40
 
