@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME_MS, PLAYBACK_FRAME
+from assistant.overlap import is_halt
 from assistant.scenarios import sound
 from assistant.scenarios.format import Role, Scenario
 from assistant.scenarios.microphone import Placed
@@ -271,11 +272,18 @@ def _words(scores: Scores, run: Run) -> None:
         understood = " ".join(
             turn.user_text for turn in run.timeline.turns if turn.user_start < end and turn.user_end > start
         )
+        if not understood and is_halt(text):  # obeyed by silence: no turn comes of it
+            understood = _last_partial(run, start, end + REACTION)
         lost = sum(lost_words(text, understood))
         if lost:
             scores.notes.append(f"{lost} words lost of '{text}': '{understood}'")
         scores.words_lost += lost
         scores.words_said += len(text.split())
+
+
+def _last_partial(run: Run, start: float, end: float) -> str:
+    partials = [event for event in run.timeline.events if event.type is EventType.PARTIAL and start < event.t < end]
+    return (partials[-1].text or "") if partials else ""
 
 
 def _tokens(scores: Scores, run: Run) -> None:

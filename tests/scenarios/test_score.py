@@ -122,6 +122,19 @@ def test_a_barge_in_by_the_sound() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "understood", "lost"),
+    [("Stop talking!", "Stop talking.", 0), ("Stop talking!", "Stop.", 1), ("Stop talking!", "", 2),
+     ("Tell me more.", "Tell me more.", 3)],
+)  # fmt: skip
+def test_an_order_that_was_obeyed_by_silence_is_not_lost(said: str, understood: str, lost: int) -> None:
+    stage = Stage(10)
+    stage.answer(1.0, heard="one two", script={52: "stop"})
+    if understood:
+        stage.timeline.event(Event(2.4, EventType.PARTIAL, text=understood))
+    assert score(stage.run(placed(Role.BARGE_IN, said, (2.0, 2.5)))).words_lost == lost
+
+
+@pytest.mark.parametrize(
     ("remembered", "off"), [("one", 1), ("", 2), ("one tw", 0), ("one two three four", 2), ("one nine", 3)]
 )
 def test_heard_text_that_is_off(remembered: str, off: int) -> None:
