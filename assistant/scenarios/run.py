@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from assistant.audio.constants import FRAME, PLAYBACK_FRAME, PLAYBACK_RATE, SAMPLE_RATE
 from assistant.build import Parts, converse
+from assistant.conversation.interjecting import Scorer
 from assistant.conversation.workers import InlineWorkers, ThreadWorkers
 from assistant.personas import load_persona
 from assistant.recorder import Recorder
@@ -86,8 +87,10 @@ def run_scenario(
     speakers: Speakers,
     clock_kind: ClockKind = ClockKind.WALL,
     files: Files | None = None,
+    scorer: Scorer | None = None,
 ) -> Run:
-    """One run on loaded models. Raises `MissingVoice` if this machine lacks a voice for it."""
+    """One run on loaded models; `scorer` replaces the model's opinion of when to cut in. Raises `MissingVoice` if this
+    machine lacks a voice for it."""
     session = Session(scenario, parts, speakers)
     persona = load_persona(scenario.persona)
     clock = WallClock() if clock_kind is ClockKind.WALL else VirtualClock()
@@ -98,7 +101,7 @@ def run_scenario(
         record.event(event)
         session.event(event)
 
-    conversation = converse(session.parts, persona, workers, clock.now, on_event, record.turn)
+    conversation = converse(session.parts, persona, workers, clock.now, on_event, record.turn, scorer=scorer)
     if persona.greeting:
         conversation.greet(persona.greeting)
     recorder = Recorder(files.recording if files is not None else None)
