@@ -7,14 +7,14 @@ frame ─► SpeechEdges ─► edges                       an utterance lives f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assistant.audio.constants import samples
+from assistant.audio.constants import FRAME, samples
 from assistant.ears.echo import Canceller, NoCanceller
-from assistant.ears.edges import Edge, SpeechEdges, SpeechEnded
+from assistant.ears.edges import Edge, SpeechEdges, SpeechEnded, SpeechStarted
 from assistant.ears.evidence import SpeechEvidence
 from assistant.ears.gate import GateSettings, accept
 from assistant.ears.hypothesis import Hypothesis, join_words
@@ -25,6 +25,8 @@ from assistant.ears.utterance import DecodeJob, UtteranceSettings, UtteranceTran
 
 RING = samples(4_000)
 """Sound kept before anybody is known to speak."""
+EATEN = samples(300)
+"""The most that an echo canceller keeps back of what a user begins to say."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Listener:
         self._canceller = canceller or NoCanceller()
         self._edges = edges
         self._rise = SoundRise()
+        self._rose_at = -EATEN
         self._transcriber = transcriber
         self._settings = utterance_settings
         self._gate = gate
@@ -83,13 +86,23 @@ class Listener:
     def push(self, frame: NDArray[np.float32]) -> list[Edge | SoundRose | SoundFell]:
         """Take 20 ms of sound; returns what became known about when the user speaks."""
         self._ring.push(frame)
-        edges: list[Edge | SoundRose | SoundFell] = [*self._edges.push(self._canceller.near(frame))]
+        found = self._edges.push(self._canceller.near(frame))
+        edges: list[Edge | SoundRose | SoundFell] = [self._sooner(edge) for edge in found]
         if (rise := self._risen()) is not None:
             edges.append(rise)
+            if isinstance(rise, SoundRose) and self._canceller.blind:
+                self._rose_at = rise.noticed_at - 2 * FRAME
         if self._utterance is not None:
             voice_end = self._edges.last_voice if self._edges.in_speech else 0
             self._utterance.push(frame, voice_end, self._edges.voice_start)
         return edges
+
+    def _sooner(self, edge: Edge) -> Edge:
+        """A canceller that does not know yet what an echo sounds like took the beginning for one; the rise of the
+        level was not fooled."""
+        if isinstance(edge, SpeechStarted) and 0 < edge.at_sample - self._rose_at <= EATEN:
+            return replace(edge, at_sample=self._rose_at)
+        return edge
 
     def _risen(self) -> SoundRose | SoundFell | None:
         known = self._edges.last_frame

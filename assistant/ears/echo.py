@@ -55,6 +55,8 @@ class CancellerKind(Enum):
 class Canceller(Protocol):
     """Takes the echo of what was played out of the microphone; both sides in frames of 20 ms."""
 
+    blind: bool
+    """It is at work without knowing yet whether there is an echo, and may take the user for one."""
     foreign_db: float
     """Level of what in the last frame is certainly not the assistant's own sound; `NOTHING_DB` if there is none."""
 
@@ -68,6 +70,7 @@ class Canceller(Protocol):
 class NoCanceller:
     """For headphones, and where no canceller is installed."""
 
+    blind = False
     foreign_db = NOTHING_DB
 
     def far(self, played: NDArray[np.float32]) -> None:
@@ -95,6 +98,7 @@ class WebrtcCanceller:
         self._pending = np.zeros(0, np.float32)
         self._silent_for = TAIL
         self._echo_db = -90.0
+        self.blind = False
         self.foreign_db = NOTHING_DB
         self.path = EchoPath()
 
@@ -116,6 +120,7 @@ class WebrtcCanceller:
             self._module.process_stream(block)
         level = level_db(microphone)
         self.path.near(microphone, level)
+        self.blind = self._silent_for < TAIL and not self.path.known
         if self._silent_for >= TAIL or not self.path.there:
             self.foreign_db = lasting_db(microphone)
             return microphone
