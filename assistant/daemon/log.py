@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
 from assistant.daemon.config import LogChoice, LogForm
 
@@ -20,7 +20,7 @@ class Log:
     def __init__(self, choice: LogChoice) -> None:
         self._logger = logging.getLogger("crosstalk")  # other rooms log below it
         self._logger.propagate = False
-        self._handler = logging.StreamHandler(sys.stderr)
+        self._handler = logging.StreamHandler(_own_stderr())
         self._logger.handlers = [self._handler]
         self.use(choice)
 
@@ -45,6 +45,16 @@ class Log:
     def debug(self, event: str, **fields: Any) -> None:
         """Everything, words included."""
         self._logger.debug(event, extra={"fields": fields})
+
+
+def _own_stderr() -> TextIO:
+    """Standard error under a number of its own: PortAudio's binding points number 2 at nothing while it looks for
+    devices, and a line that another thread wrote then was lost."""
+    try:
+        copy = os.dup(sys.stderr.fileno())
+    except (OSError, ValueError):  # it is no file
+        return sys.stderr
+    return open(copy, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
 
 class _Text(logging.Formatter):

@@ -150,6 +150,22 @@ def test_installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 # --- what is written down -----------------------------------------------------------------------------------------
 
 
+LOOKING_FOR_DEVICES = """
+import os
+from assistant.daemon.config import LogChoice
+from assistant.daemon.log import Log
+
+log = Log(LogChoice())
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # as sounddevice does meanwhile, for the whole process
+log.info("turn", seconds=1.5)
+"""
+
+
+def test_no_line_is_lost_while_devices_are_looked_for() -> None:
+    done = subprocess.run([sys.executable, "-c", LOOKING_FOR_DEVICES], capture_output=True, text=True, check=True)
+    assert "turn seconds=1.5" in done.stderr
+
+
 def test_no_words_at_the_default_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for level, spoken in ((LogLevel.INFO, False), (LogLevel.DEBUG, True)):
         log = Log(LogChoice(level, LogForm.JSON))
