@@ -28,7 +28,7 @@ QUESTIONS = (
 NOISES = ("mm-hm", "Right.", "Yeah.", "Okay.")
 ROUNDS = 20
 CUTS_A_ROUND = 10
-HEARD_OUT_A_ROUND = 7
+HEARD_OUT_A_ROUND = 8
 """Questions whose answers are heard to the end."""
 
 
