@@ -67,7 +67,7 @@ class Server:
     def models(self) -> list[str]:
         """What the server has. LlmError."""
         connection, answer = self._ask("GET", "/models", None)
-        with contextlib.closing(connection):
+        with contextlib.closing(connection), contextlib.closing(answer):  # which may have the socket for itself
             try:
                 return [str(entry["id"]) for entry in json.loads(answer.read(LONGEST_LINE))["data"]]
             except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
@@ -100,6 +100,7 @@ class Server:
             raise LlmError(f"the language model at {self.name} cannot be reached ({why}).") from error
         if answer.status != 200:
             text = answer.read(2000).decode("utf-8", "replace")
+            answer.close()
             connection.close()
             kind = Rejected if answer.status in (400, 422) else LlmError
             raise kind(f"the language model at {self.name} refused with {answer.status}: {_message(text)}.")

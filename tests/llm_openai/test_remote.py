@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,9 +220,12 @@ def answering(data: bytes) -> Iterator[LlmChoice]:
                     client, _ = listener.accept()
                 except OSError:
                     return
-                with client:
+                with client, suppress(OSError):
                     client.recv(65_536)
                     client.sendall(data)
+                    client.shutdown(socket.SHUT_WR)
+                    while client.recv(65_536):  # a socket closed on unread bytes resets the connection instead
+                        pass
 
         threading.Thread(target=serve, daemon=True).start()
         yield LlmChoice(LlmKind.OPENAI, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", "x", timeout=5)
