@@ -25,7 +25,7 @@ from assistant.ears.utterance import DecodeJob, UtteranceSettings, UtteranceTran
 
 RING = samples(4_000)
 """Sound kept before anybody is known to speak."""
-EATEN = samples(300)
+EATEN = samples(800)
 """The most that an echo canceller keeps back of what a user begins to say."""
 
 
