@@ -18,7 +18,7 @@ from assistant import floor
 from assistant.audio.constants import FRAME, PLAYBACK_RATE
 from assistant.conversation.dialogue import Dialogue
 from assistant.conversation.interjecting import Interjector, Scorer
-from assistant.conversation.listener import Decoded, Listener
+from assistant.conversation.listener import Decoded, Listener, Noticed
 from assistant.conversation.reply import Mouth
 from assistant.conversation.speaking import Speaking, SpeakingSettings
 from assistant.conversation.turns import OpenTurn, Prompt, to_seconds
@@ -260,7 +260,7 @@ class Conversation:
 
     # --- hearing ----------------------------------------------------------------------------------------------
 
-    def _on_edge(self, edge: edges.Edge | rise.SoundRose | rise.SoundFell) -> None:
+    def _on_edge(self, edge: Noticed) -> None:
         match edge:
             case rise.SoundRose():
                 self._step(floor.SoundRose(self._now()))

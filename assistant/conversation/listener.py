@@ -26,7 +26,10 @@ from assistant.ears.utterance import DecodeJob, UtteranceSettings, UtteranceTran
 RING = samples(4_000)
 """Sound kept before anybody is known to speak."""
 EATEN = samples(800)
-"""The most that an echo canceller keeps back of what a user begins to say."""
+"""So much of what a user begins to say is looked for behind an echo canceller that is blind; 560 ms were seen."""
+
+Noticed = Edge | SoundRose | SoundFell
+"""What a frame may show about when the user speaks."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,11 @@ class Listener:
         """Samples since the last sound of speech; 0 in the middle of a word."""
         return samples(self._edges.silence_ms)
 
-    def push(self, frame: NDArray[np.float32]) -> list[Edge | SoundRose | SoundFell]:
+    def push(self, frame: NDArray[np.float32]) -> list[Noticed]:
         """Take 20 ms of sound; returns what became known about when the user speaks."""
         self._ring.push(frame)
         found = self._edges.push(self._canceller.near(frame))
-        edges: list[Edge | SoundRose | SoundFell] = [self._sooner(edge) for edge in found]
+        edges: list[Noticed] = [self._sooner(edge) for edge in found]
         if (rise := self._risen()) is not None:
             edges.append(rise)
             if isinstance(rise, SoundRose) and self._canceller.blind:
@@ -100,9 +103,10 @@ class Listener:
     def _sooner(self, edge: Edge) -> Edge:
         """A canceller that does not know yet what an echo sounds like took the beginning for one; the rise of the
         level was not fooled."""
-        if isinstance(edge, SpeechStarted) and 0 < edge.at_sample - self._rose_at <= EATEN:
-            return replace(edge, at_sample=self._rose_at)
-        return edge
+        if not isinstance(edge, SpeechStarted):
+            return edge
+        rose_at, self._rose_at = self._rose_at, -EATEN  # one beginning each: what starts after it is later
+        return replace(edge, at_sample=rose_at) if 0 < edge.at_sample - rose_at <= EATEN else edge
 
     def _risen(self) -> SoundRose | SoundFell | None:
         known = self._edges.last_frame

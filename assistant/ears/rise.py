@@ -1,8 +1,9 @@
 """Something begins to sound that may be a voice: reason enough to speak softer, not to believe anything.
 
 The voice detectors need 45 ms in the middle and up to 170 ms (1 onset in 10: a soft beginning) before they suspect
-speech. The level alone needs 20 to 35 ms, but rises for a door and a cough too. So it is asked for the cheapest of all
-reactions only, and takes it back within 100 ms unless a detector agrees.
+speech. The level alone needs 20 ms in the middle and up to 40 (344 onsets in a quiet room), but it rises for a door and
+a cough too. So it is asked for the cheapest of all reactions only, and takes it back within 100 ms unless a detector
+agrees.
 """
 
 from __future__ import annotations
