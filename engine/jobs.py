@@ -6,6 +6,7 @@ A job never touches the model.  Each step it names the rows it wants forwarded (
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -79,7 +80,7 @@ class Slot:
                 job.cancelled = True
 
 
-class Job:
+class Job(ABC):
     """Base: one slot, one future, a priority and a cancel signal."""
 
     snapshot = False
@@ -109,7 +110,7 @@ class Job:
         """Whether the job wants nothing until its reader has caught up."""
         return False
 
-    def start(self, store: KVStore, context: int) -> None:
+    def start(self, store: KVStore, context: int) -> None:  # noqa: B027 (only a job that appends has any)
         """Called when the session is free for this job: put the ids in place, compute nothing."""
 
     def attach(self, store: KVStore) -> None:
@@ -138,9 +139,9 @@ class Job:
         """Take a work back that found no pages beside the job's others; False if it cannot wait."""
         return False
 
+    @abstractmethod
     def accept(self, store: KVStore, work: Work, logits: np.ndarray) -> None:
         """Logits [len(work.rows), vocab] of a work; the array is only good during the call."""
-        raise NotImplementedError
 
     def finish(self, result: Any) -> None:
         """The job is over and went well."""
