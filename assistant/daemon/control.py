@@ -61,7 +61,8 @@ class ControlServer:
         self._socket: socket.socket | None = None
         self._closing = threading.Event()
         self._clients: set[socket.socket] = set()
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
+        """Held to look at the clients; told when one has left."""
         self._thread = threading.Thread(target=self._accept, name="control", daemon=True)
 
     def open(self) -> None:
@@ -107,9 +108,8 @@ class ControlServer:
         for client in clients:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RD)  # what is being answered is still answered
-        end = time.monotonic() + LAST_ANSWERS
-        while self._clients and time.monotonic() < end:
-            time.sleep(0.01)
+        with self._guard:
+            self._guard.wait_for(lambda: not self._clients, LAST_ANSWERS)
         self._release()
 
     # --- the socket itself ------------------------------------------------------------------------------------
@@ -179,6 +179,7 @@ class ControlServer:
         client.close()
         with self._guard:
             self._clients.discard(client)
+            self._guard.notify_all()
 
     def _serve(self, client: socket.socket) -> None:
         why = ""

@@ -102,7 +102,7 @@ class DaemonSound(FrontEnd):
         wait = self._due - time.monotonic()
         if wait < -LATE:
             self._due -= wait
-        time.sleep(max(0.0, wait))
+        self._closing.wait(max(0.0, wait))
         return np.zeros(FRAME, np.float32)
 
     def _delay(self) -> int:
