@@ -106,7 +106,6 @@ def test_a_day_of_a_box(smollm2_path: Path, whisper_path: Path, piper_path: Path
             server.start()
             box.until(lambda status: status["waiting_for"] == "")
             box.until(lambda status: status["microphone"] != "")
-            time.sleep(1.0)  # the server's defaults settle, which may mean once more
             say_into(server, box, question)
             assert box.ask("save")["tokens"] > context
 
